@@ -1,0 +1,197 @@
+"""Admits samples one by one and answers with the robot's state, or with why there is none.
+
+A sample that fails a check is dropped and counted, and the last good one stays in use until it
+is stale. Nothing is repaired, padded or guessed.
+"""
+
+from collections import Counter
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from g1_policy_node.contract import Contract
+from g1_policy_node.joints import JointOrder
+from g1_policy_node.observation import needs_odom, projected_gravity
+from g1_policy_node.safety import SafetyLimits
+from g1_policy_node.types import (
+    Array,
+    Fault,
+    ImuSample,
+    Inputs,
+    JointSample,
+    OdomSample,
+    RobotState,
+    Stamps,
+)
+
+
+class _Joints(NamedTuple):
+    position: Array
+    velocity: Array
+    stamps: Stamps
+
+
+class _Imu(NamedTuple):
+    gravity: Array
+    ang_vel: Array
+    stamps: Stamps
+
+
+Good = TypeVar('Good', _Joints, _Imu, OdomSample)
+
+
+class InputGate:
+    """Keeps the newest good sample of each sensor. Times are ns on the tick clock.
+
+    `hints` may say why a topic is silent (such as 'no publisher'); they only word the faults.
+    """
+
+    def __init__(
+        self,
+        contract: Contract,
+        limits: SafetyLimits,
+        state_timeout_ns: int,
+        imu_frames: tuple[str, ...] = (),
+    ) -> None:
+        self._limits = limits
+        self._order = JointOrder(contract.joint_names)
+        self._max_speed = contract.per_joint('velocity_limit') * limits.max_joint_velocity_ratio
+        self._frames = (contract.imu_frame, *imu_frames)
+        self._needs_odom = needs_odom(contract)
+        self._timeout = state_timeout_ns
+        self.counters: Counter[str] = Counter()
+        self.hints: dict[str, str] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every sample; counters stay."""
+        self._joints: _Joints | None = None
+        self._imu: _Imu | None = None
+        self._odom: OdomSample | None = None
+        self._seen: dict[str, int] = {}
+        self._rejected: dict[str, Fault] = {}
+
+    def admit(self, inputs: Inputs, now: int) -> None:
+        """Check every sample not seen before, and keep the good ones."""
+        if inputs.joints and self._is_new('joint_states', inputs.joints.stamps):
+            good = self._check_joints(inputs.joints, now)
+            self._joints = self._settle('joint_states', good, self._joints)
+        if inputs.imu and self._is_new('imu/data', inputs.imu.stamps):
+            self._imu = self._settle('imu/data', self._check_imu(inputs.imu, now), self._imu)
+        if self._needs_odom and inputs.odom and self._is_new('odom', inputs.odom.stamps):
+            self._odom = self._settle('odom', self._check_odom(inputs.odom, now), self._odom)
+
+    def ages(self, now: int) -> tuple[int, int]:
+        """Return the ages in ns of the joint and IMU samples in use, -1 where there is none."""
+        joints, imu = self._joints, self._imu
+        return (
+            now - joints.stamps.received if joints else -1,
+            now - imu.stamps.received if imu else -1,
+        )
+
+    def transports(self) -> tuple[int, int]:
+        """Return DDS receive minus source time in ns of both samples, -1 where unknown."""
+        joints, imu = self._joints, self._imu
+        return joints.stamps.transport if joints else -1, imu.stamps.transport if imu else -1
+
+    def state(self, now: int) -> RobotState | Fault:
+        """Return the robot's state from fresh samples, or the first thing that is missing."""
+        topics = [('joint_states', self._joints), ('imu/data', self._imu)]
+        if self._needs_odom:
+            topics.append(('odom', self._odom))
+        for topic, sample in topics:
+            fault = self._freshness(topic, sample.stamps if sample else None, now)
+            if fault:
+                return fault
+        assert self._joints and self._imu
+        return RobotState(
+            self._joints.position,
+            self._joints.velocity,
+            self._imu.ang_vel,
+            self._imu.gravity,
+            self._odom.lin_vel if self._odom else None,
+        )
+
+    def _freshness(self, topic: str, stamps: Stamps | None, now: int) -> Fault | None:
+        if stamps is not None and now - stamps.received <= self._timeout:
+            return None
+        rejected = self._rejected.get(topic)
+        if rejected:
+            return rejected
+        if stamps is None:
+            hint = self.hints.get(topic, '')
+            return Fault('no_data', f'no {topic} yet' + (f' ({hint})' if hint else ''))
+        age_ms = (now - stamps.received) // 1_000_000
+        return Fault('stale', f'{topic} is stale: newest sample is {age_ms} ms old')
+
+    def _is_new(self, topic: str, stamps: Stamps) -> bool:
+        new = self._seen.get(topic) != stamps.received
+        self._seen[topic] = stamps.received
+        return new
+
+    def _settle(self, topic: str, checked: Good | Fault, last: Good | None) -> Good | None:
+        """Return the sample to use from now on: the one just checked, or the last good one."""
+        if isinstance(checked, Fault):
+            self._rejected[topic] = checked
+            self.counters[checked.name] += 1
+            return last
+        self._rejected.pop(topic, None)
+        return checked
+
+    def _out_of_order(self, topic: str, new: Stamps, last: Stamps | None, now: int) -> Fault | None:
+        """A stamp older than that of a sample still fresh is out of order; 0 means unset."""
+        if last is None or not new.header or now - last.received > self._timeout:
+            return None
+        if new.header >= last.header:
+            return None
+        return Fault('stamp_order', f'{topic} came with a stamp older than the sample before it')
+
+    def _check_joints(self, sample: JointSample, now: int) -> _Joints | Fault:
+        last = self._joints.stamps if self._joints else None
+        late = self._out_of_order('joint_states', sample.stamps, last, now)
+        if late:
+            return late
+        index = self._order.index(sample.names)
+        if index is None:
+            return Fault('joint_names', f'joint_states: {self._order.mismatch}')
+        for field, values in (('positions', sample.position), ('velocities', sample.velocity)):
+            if len(values) != len(sample.names):
+                count = f'{len(sample.names)} names but {len(values)} {field}'
+                return Fault('array_length', f'joint_states has {count}')
+            if not np.all(np.isfinite(values)):
+                name = sample.names[int(np.flatnonzero(~np.isfinite(values))[0])]
+                return Fault('not_finite', f'joint_states: {field} of {name} are not finite')
+        velocity = sample.velocity[index]
+        fast = np.flatnonzero(np.abs(velocity) > self._max_speed)
+        if fast.size:
+            speed = f'{self._order.names[fast[0]]} at {velocity[fast[0]]:.1f} rad/s'
+            return Fault('joint_speed', f'joint_states: {speed} is not possible')
+        return _Joints(sample.position[index], velocity, sample.stamps)
+
+    def _check_imu(self, sample: ImuSample, now: int) -> _Imu | Fault:
+        last = self._imu.stamps if self._imu else None
+        late = self._out_of_order('imu/data', sample.stamps, last, now)
+        if late:
+            return late
+        if sample.frame_id not in self._frames:
+            wanted = ' or '.join(self._frames)
+            return Fault('imu_frame', f'imu/data is in frame {sample.frame_id!r}, not {wanted}')
+        if sample.absent:
+            return Fault('imu_absent', f'imu/data says it has no {sample.absent}')
+        if not (np.all(np.isfinite(sample.quat_xyzw)) and np.all(np.isfinite(sample.ang_vel))):
+            return Fault('not_finite', 'imu/data is not finite')
+        norm = float(np.linalg.norm(sample.quat_xyzw))
+        if abs(norm - 1.0) > self._limits.quaternion_tolerance:
+            return Fault('quaternion_norm', f'imu/data: the quaternion has norm {norm:.3f}, not 1')
+        if float(np.max(np.abs(sample.ang_vel))) > self._limits.max_ang_vel:
+            return Fault('ang_vel', f'imu/data: {sample.ang_vel} rad/s is not possible')
+        return _Imu(projected_gravity(sample.quat_xyzw / norm), sample.ang_vel, sample.stamps)
+
+    def _check_odom(self, sample: OdomSample, now: int) -> OdomSample | Fault:
+        last = self._odom.stamps if self._odom else None
+        late = self._out_of_order('odom', sample.stamps, last, now)
+        if late:
+            return late
+        if not np.all(np.isfinite(sample.lin_vel)):
+            return Fault('not_finite', 'odom is not finite')
+        return sample

@@ -1,0 +1,54 @@
+"""The policy: observation, actor and action in one step. No clock, no modes, no safety."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from g1_policy_node.action import JointPositionAction
+from g1_policy_node.actor import Actor
+from g1_policy_node.contract import Contract
+from g1_policy_node.observation import ObservationBuilder
+from g1_policy_node.types import Array, RobotState
+
+
+class PolicyStep(NamedTuple):
+    """One step: what the network saw (n,), what it said (N,), and the joint targets (N,) rad."""
+
+    observation: NDArray[np.float32]
+    action: Array
+    target: Array
+
+
+class Policy:
+    """Turns states into joint targets. `actor` may be replaced between two steps."""
+
+    def __init__(self, contract: Contract, actor: Actor) -> None:
+        self.actor = actor
+        self._observation = ObservationBuilder(contract)
+        self._action = JointPositionAction(contract)
+        self._last_action = np.zeros(len(contract.joint_names))
+
+    def reset(self) -> None:
+        """Forget the history and the last action."""
+        self._observation.reset()
+        self._last_action[:] = 0.0
+
+    def observe(self, state: RobotState, command: Array, k: int) -> NDArray[np.float32]:
+        """Return the observation (n,) of this tick; `k` is the gait tick."""
+        return self._observation.build(state, command, k, self._last_action)
+
+    def act(self, observation: NDArray[np.float32]) -> Array:
+        """Return the raw action (N,), without remembering it."""
+        return self.actor(observation).astype(np.float64)
+
+    def target(self, action: Array) -> Array:
+        """Return the joint targets (N,) rad of a raw action, and remember the action."""
+        self._last_action = action
+        return self._action.target(action)
+
+    def step(self, state: RobotState, command: Array, k: int) -> PolicyStep:
+        """Observe, act and return the whole step."""
+        observation = self.observe(state, command, k)
+        action = self.act(observation)
+        return PolicyStep(observation, action, self.target(action))

@@ -1,0 +1,283 @@
+"""The router: modes, and one tick from inputs to a safe joint target. No ROS, no clock.
+
+`tick` is the whole story. Times are ns on the tick clock; joints are in policy order, rad.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from g1_policy_node.command import CommandFollower
+from g1_policy_node.contract import Contract
+from g1_policy_node.inputs import InputGate
+from g1_policy_node.policy import Policy
+from g1_policy_node.safety import SafetyGate
+from g1_policy_node.types import Array, Fault, Inputs, Mode, RobotState, Verdict
+
+S = 1_000_000_000
+
+
+@dataclass
+class Tick:
+    """What one tick did; the marks are ns of the caller's stopwatch, 0 where not reached."""
+
+    mode: Mode
+    command: Array
+    gait: int
+    target: Array | None = None
+    observation: NDArray[np.float32] | None = None
+    action: Array | None = None
+    verdict: Verdict = Verdict.PASS
+    observed: int = 0
+    acted: int = 0
+    checked: int = 0
+
+
+class Answer(NamedTuple):
+    """The answer to a request: whether it was done, and why or why not."""
+
+    done: bool
+    message: str
+
+
+class Router:
+    """Owns the mode. `on_transition(mode, reason)` is told of every change of either.
+
+    `stopwatch` returns monotonic ns and is read between the stages of a tick, nothing else.
+    """
+
+    def __init__(
+        self,
+        contract: Contract,
+        policy: Policy,
+        inputs: InputGate,
+        safety: SafetyGate,
+        command: CommandFollower,
+        *,
+        hold_timeout_ns: int,
+        auto_run: bool,
+        stopwatch: Callable[[], int],
+        on_transition: Callable[[Mode, str], None],
+    ) -> None:
+        self.policy = policy
+        self.inputs = inputs
+        self.safety = safety
+        self.command = command
+        self.auto_run = auto_run
+        self.mode = Mode.INACTIVE
+        self.reason = 'not activated'
+        self._names = contract.joint_names
+        self._default = contract.per_joint('default_position')
+        self._step_ns = round(contract.step_dt * S)
+        self._hold_timeout_ns = hold_timeout_ns
+        self._stopwatch = stopwatch
+        self._on_transition = on_transition
+        self._target = self._default.copy()
+        self._gait = 0
+        self._held_since = 0
+        self._lagging_since: int | None = None
+        self._state: RobotState | Fault = Fault('no_data', 'no tick yet')
+
+    # --- the tick -----------------------------------------------------------------------------
+
+    def tick(self, now: int, slots: int, inputs: Inputs) -> Tick:
+        """Do one tick, `slots` slots after the previous one (1 where none was skipped)."""
+        self.inputs.admit(inputs, now)
+        self.command.take(inputs.command)
+        self._gait += slots
+        self._state = state = self.inputs.state(now)
+        result = Tick(self.mode, np.zeros(3), self._gait)
+        if self.mode is Mode.WAITING:
+            self._wait(state, now)
+        if self.mode is Mode.RAMP:
+            self._ramp(result, state, now, slots)
+        elif self.mode is Mode.READY:
+            self._ready(result, state)
+        elif self.mode in (Mode.RUN, Mode.HOLD):
+            self._walk(result, state, now, slots)
+        result.mode = self.mode
+        if result.target is not None:
+            self._target = result.target
+            result.checked = self._stopwatch()
+        return result
+
+    def _wait(self, state: RobotState | Fault, now: int) -> None:
+        """WAITING: leave for RAMP, from the measured pose, once there is an upright state."""
+        fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
+        if fault or isinstance(state, Fault):
+            self._enter(Mode.WAITING, fault.reason if fault else '')
+            return
+        self._target = state.joint_pos.copy()
+        self._lagging_since = None
+        self._enter(Mode.RAMP, 'sensors are complete and fresh')
+
+    def _ramp(self, result: Tick, state: RobotState | Fault, now: int, slots: int) -> None:
+        """RAMP: move the target to the default pose at a limited rate."""
+        if not self._usable(state):
+            return
+        assert isinstance(state, RobotState)
+        limits = self.safety.limits
+        step = limits.ramp_rate * slots * self._step_ns / S
+        target = self._target + np.clip(self._default - self._target, -step, step)
+        arrived = bool(np.all(target == self._default))
+        allowed = limits.ramp_tolerance if arrived else limits.ramp_follow_error
+        lag = np.abs(target - state.joint_pos)
+        result.target = target
+        if float(np.max(lag)) <= allowed:
+            self._lagging_since = None
+            if arrived:
+                self._enter(Mode.READY, 'at the default pose')
+            return
+        if self._lagging_since is None:
+            self._lagging_since = now
+        if now - self._lagging_since > limits.ramp_follow_time * S:
+            worst = int(np.argmax(lag))
+            self._damp(f'{self._names[worst]} does not follow: {lag[worst]:.2f} rad off')
+            result.target = None
+
+    def _ready(self, result: Tick, state: RobotState | Fault) -> None:
+        """READY: stay at the default pose until told to run."""
+        if not self._usable(state):
+            return
+        result.target = self._default
+        if self.auto_run:
+            self._start_run('auto_run')
+
+    def _walk(self, result: Tick, state: RobotState | Fault, now: int, slots: int) -> None:
+        """RUN and HOLD: the policy behind the gate, or the last safe target, frozen."""
+        result.command = self.command.follow(now, slots * self._step_ns)
+        fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
+        if isinstance(state, RobotState) and fault:
+            self.safety.counters['tilt'] += 1
+            self._damp(fault.reason)
+            result.verdict = Verdict.DAMP
+            return
+        if isinstance(state, RobotState):
+            fault = self._run_policy(result, state)
+        if fault:
+            self._hold(result, fault, now)
+        elif self.mode is Mode.HOLD:
+            self._enter(Mode.RUN, 'the cause is gone')
+
+    def _run_policy(self, result: Tick, state: RobotState) -> Fault | None:
+        """Observe, act, check: fill `result`, or return the fault that kept a target away."""
+        result.observation = self.policy.observe(state, result.command, self._gait)
+        result.observed = self._stopwatch()
+        if not np.all(np.isfinite(result.observation)):
+            return Fault('observation_not_finite', 'the observation is not finite')
+        result.action = self.policy.act(result.observation)
+        result.acted = self._stopwatch()
+        fault = self.safety.action_fault(result.action)
+        if fault:
+            return fault
+        checked = self.safety.check(self.policy.target(result.action), self._target)
+        result.target, result.verdict = checked.target, checked.verdict
+        return checked.fault
+
+    def _hold(self, result: Tick, fault: Fault, now: int) -> None:
+        if self.mode is Mode.RUN:
+            self._held_since = now
+            self._enter(Mode.HOLD, fault.reason)
+        if now - self._held_since > self._hold_timeout_ns:
+            self._damp(f'held for too long: {fault.reason}')
+            result.target, result.verdict = None, Verdict.DAMP
+        else:
+            result.target, result.verdict = self._target, Verdict.HOLD
+
+    def _usable(self, state: RobotState | Fault) -> bool:
+        """Before RUN the robot hangs: lost sensors mean WAITING again, a tilt means DAMP."""
+        if isinstance(state, Fault):
+            self._enter(Mode.WAITING, state.reason)
+            return False
+        fault = self.safety.tilt_fault(state)
+        if fault:
+            self.safety.counters['tilt'] += 1
+            self._damp(fault.reason)
+        return fault is None
+
+    # --- requests, between ticks --------------------------------------------------------------
+
+    def activate(self) -> None:
+        """INACTIVE to WAITING; a latched DAMP stays."""
+        if self.mode is Mode.INACTIVE:
+            self._forget()
+            self._enter(Mode.WAITING, 'activated')
+
+    def deactivate(self, reason: str) -> None:
+        """Stop commanding, from any mode; a latched DAMP stays."""
+        if self.mode is not Mode.DAMP:
+            self._enter(Mode.INACTIVE, reason)
+
+    def request_run(self, on: bool) -> Answer:
+        """`~/run`: start the policy from READY, or make it stand and walk again in RUN."""
+        if self.mode in (Mode.RUN, Mode.HOLD):
+            self.command.enabled = on
+            return Answer(True, 'following cmd_vel' if on else 'standing; still in RUN')
+        if self.mode is not Mode.READY:
+            wanted = 'READY' if on else 'RUN'
+            return Answer(False, f'refused in {self.mode.value}, needs {wanted}: {self.reason}')
+        if not on:
+            return Answer(True, 'not running')
+        return self._start_run('requested')
+
+    def estop(self, reason: str) -> Answer:
+        """`~/estop`: DAMP, from any mode."""
+        self._damp(reason)
+        return Answer(True, 'damped; ~/reset leaves DAMP')
+
+    def reset(self, now: int, active: bool) -> Answer:
+        """`~/reset`: leave DAMP for WAITING (or INACTIVE), unless the cause still lasts."""
+        if self.mode is not Mode.DAMP:
+            return Answer(False, f'refused in {self.mode.value}: only DAMP is reset')
+        if not active:
+            self._enter(Mode.INACTIVE, 'reset while not active')
+            return Answer(True, 'reset; not active')
+        state = self.inputs.state(now)
+        fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
+        if fault:
+            return Answer(False, f'refused, the cause lasts: {fault.reason}')
+        self._forget()
+        self._enter(Mode.WAITING, 'reset')
+        return Answer(True, 'reset; waiting')
+
+    def time_jumped_back(self) -> None:
+        """Forget every sample and the history: they belong to a time that is no longer ours."""
+        self._forget()
+        self._held_since = 0
+        if self.mode in (Mode.RAMP, Mode.READY):
+            self._enter(Mode.WAITING, 'time jumped back')
+
+    # --- transitions --------------------------------------------------------------------------
+
+    def _start_run(self, reason: str) -> Answer:
+        """READY to RUN, refused if a joint is away from the default pose."""
+        if isinstance(self._state, Fault):
+            return Answer(False, f'refused: {self._state.reason}')
+        away = np.abs(self._state.joint_pos - self._default)
+        worst = int(np.argmax(away))
+        if away[worst] > self.safety.limits.start_tolerance:
+            name = self._names[worst]
+            self._enter(Mode.READY, f'{name} is {away[worst]:.2f} rad from the default pose')
+            return Answer(False, f'refused: {self.reason}')
+        self.policy.reset()
+        self.command.reset()
+        self.command.enabled = True
+        self._gait = -1
+        self._enter(Mode.RUN, reason)
+        return Answer(True, 'running')
+
+    def _forget(self) -> None:
+        self.inputs.reset()
+        self.command.reset()
+        self.policy.reset()
+
+    def _damp(self, reason: str) -> None:
+        self._enter(Mode.DAMP, reason)
+
+    def _enter(self, mode: Mode, reason: str) -> None:
+        if (mode, reason) != (self.mode, self.reason):
+            self.mode, self.reason = mode, reason
+            self._on_transition(mode, reason)
