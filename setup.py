@@ -1,0 +1,72 @@
+"""Packaging for colcon (ament_python) and pip. Versions are pinned in constraints/."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = 'g1_policy_node'
+
+
+def shared_files() -> list[tuple[str, list[str]]]:
+    """Every file of the folders that ROS looks for in share/, as (destination, files)."""
+    folders: dict[str, list[str]] = {}
+    for top in ('launch', 'config', 'policies'):
+        for path in sorted(Path(top).rglob('*')):
+            if path.is_file() and path.suffix != '.pyc':
+                folders.setdefault(f'share/{NAME}/{path.parent}', []).append(str(path))
+    return list(folders.items())
+
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    description='Runs a learned walking policy on a Unitree G1 over ROS 2 and times every stage',
+    license='Apache-2.0',
+    maintainer='g1_policy_node maintainers',
+    maintainer_email='maintainers@example.org',
+    packages=find_packages(include=[NAME, f'{NAME}.*']),
+    python_requires='>=3.10',
+    install_requires=['setuptools', 'numpy', 'psutil', 'pyyaml', 'rich', 'safetensors'],
+    extras_require={
+        # ROS for machines that have none; elsewhere it comes from the distribution.
+        'wheels': [
+            'ros-jazzy-diagnostic-msgs',
+            'ros-jazzy-geometry-msgs',
+            'ros-jazzy-lifecycle-msgs',
+            'ros-jazzy-nav-msgs',
+            'ros-jazzy-rclpy',
+            'ros-jazzy-rmw-fastrtps-cpp',
+            'ros-jazzy-rosgraph-msgs',
+            'ros-jazzy-sensor-msgs',
+            'ros-jazzy-std-msgs',
+            'ros-jazzy-std-srvs',
+        ],
+        # The simulator also needs mjlab's model, which comes without its dependencies:
+        # pip install --no-deps -r constraints/data.txt
+        'sim': ['mujoco'],
+        'torch': ['torch'],
+        'lint': ['mypy', 'ruff'],
+        'test': [
+            'colcon-bash',
+            'colcon-ros',
+            'hypothesis',
+            'pytest',
+            'pytest-timeout',
+        ],
+    },
+    data_files=[
+        ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
+        (f'share/{NAME}', ['package.xml']),
+        *shared_files(),
+    ],
+    zip_safe=False,
+    entry_points={
+        'console_scripts': [
+            f'policy_node = {NAME}.node:main',
+            f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
+            f'cmd_source = {NAME}.cmd_source:main',
+            f'floor = {NAME}.tools.floor:main',
+            f'g1-policy = {NAME}.cli:main',
+        ],
+    },
+)
