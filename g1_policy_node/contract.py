@@ -7,6 +7,7 @@ built from it. Joint data are maps from name to value; order exists in `joint_na
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from g1_policy_node.schema import build, read_yaml
 from g1_policy_node.types import Array, UserError
 
 SCHEMA_VERSION = 1
+
+_SHA256 = re.compile(r'[0-9a-f]{64}')
 
 
 @dataclass(frozen=True)
@@ -139,16 +142,17 @@ class Contract:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the contract as plain data, ready for YAML or JSON."""
-        return _plain(dataclasses.asdict(self))
+        data: dict[str, Any] = _plain(dataclasses.asdict(self))
+        return data
 
     def table(self) -> str:
         """Return the observation as text: one line per term with its place, scale and history."""
         rows, start = [], 0
         for t in self.observations:
-            scale = t.scale if isinstance(t.scale, float) else f'[{len(t.scale)} values]'
+            scale = f'[{len(t.scale)} values]' if isinstance(t.scale, tuple) else f'{t.scale:g}'
             past = f'  x {t.history} frames, {t.history_order}' if t.history > 1 else ''
             place = f'{start}-{start + t.width - 1}'
-            rows.append(f'{place:>9}  {t.term:<18} {t.size:>3}  scale {scale:g}{past}')
+            rows.append(f'{place:>9}  {t.term:<18} {t.size:>3}  scale {scale}{past}')
             start += t.width
         return '\n'.join([*rows, f'{"total":>9}  {"":<18} {start:>3}'])
 
@@ -169,7 +173,8 @@ def contract_from_mapping(data: object, where: str = 'contract') -> Contract:
 
 def dump_contract(contract: Contract, path: Path) -> None:
     """Write the contract as YAML in full precision; reading it back gives an equal contract."""
-    path.write_text(yaml.safe_dump(contract.to_mapping(), sort_keys=False, width=100))
+    text = yaml.safe_dump(contract.to_mapping(), sort_keys=False, width=100)
+    path.write_text(text, encoding='utf-8')
 
 
 def canonical_json(contract: Contract) -> str:
@@ -180,12 +185,24 @@ def canonical_json(contract: Contract) -> str:
 
 
 def _problems(c: Contract) -> list[str]:
-    """Check everything that needs more than one field."""
+    """Check everything that needs more than one field, or a range."""
     out = []
     if c.schema_version != SCHEMA_VERSION:
         out.append(f'schema_version {c.schema_version}, this package reads {SCHEMA_VERSION}')
     if not 0.001 <= c.step_dt <= 1.0:
         out.append(f'step_dt {c.step_dt} s is outside 0.001 to 1')
+    out += [f'{key} is empty' for key in ('name', 'imu_frame') if not getattr(c, key).strip()]
+    if c.weights_sha256 is not None and not _SHA256.fullmatch(c.weights_sha256):
+        out.append(f'weights_sha256 {c.weights_sha256!r:.80} is not 64 lower case hex digits')
+    for key in ('lin_vel_x', 'lin_vel_y', 'ang_vel_z'):
+        lower, upper = getattr(c.commands, key)
+        if not lower <= 0.0 <= upper:
+            out.append(f'commands.{key} {lower} to {upper} does not contain 0')
+    return out + _joint_problems(c) + _term_problems(c) + _gait_problems(c) + _size_problems(c)
+
+
+def _joint_problems(c: Contract) -> list[str]:
+    out = []
     for label, names in (
         ('joint_names', c.joint_names),
         ('joints', c.joints),
@@ -199,39 +216,67 @@ def _problems(c: Contract) -> list[str]:
         lower, upper = joint.position_limits
         if not lower <= joint.default_position <= upper:
             out.append(f'{name}: default {joint.default_position} is outside {lower} to {upper}')
-        for key in ('stiffness', 'damping', 'armature'):
-            if getattr(joint, key) < 0:
-                out.append(f'{name}: {key} is negative')
-        for key in ('velocity_limit', 'effort_limit_training', 'effort_limit_hardware'):
-            if getattr(joint, key) <= 0:
-                out.append(f'{name}: {key} is not positive')
-    for key in ('lin_vel_x', 'lin_vel_y', 'ang_vel_z'):
-        lower, upper = getattr(c.commands, key)
-        if not lower <= 0.0 <= upper:
-            out.append(f'commands.{key} {lower} to {upper} does not contain 0')
-    return out + _shape_problems(c)
+        out += [
+            f'{name}: {key} is negative'
+            for key in ('stiffness', 'damping', 'armature')
+            if getattr(joint, key) < 0
+        ]
+        out += [
+            f'{name}: {key} is not positive'
+            for key in ('velocity_limit', 'effort_limit_training', 'effort_limit_hardware')
+            if getattr(joint, key) <= 0
+        ]
+    return out + _clip_problems('action', c.action.clip)
 
 
-def _shape_problems(c: Contract) -> list[str]:
+def _term_problems(c: Contract) -> list[str]:
     out = []
     for term in c.observations:
+        where = f'observation {term.term}'
         if term.size < 1 or term.history < 1:
-            out.append(f'observation {term.term}: size and history must be at least 1')
+            out.append(f'{where}: size and history must be at least 1')
         if isinstance(term.scale, tuple) and len(term.scale) != term.size:
-            out.append(f'observation {term.term}: {len(term.scale)} scales for {term.size} values')
+            out.append(f'{where}: {len(term.scale)} scales for {term.size} values')
+        if term.noise < 0:
+            out.append(f'{where}: noise is negative')
+        out += _clip_problems(where, term.clip)
+    return out
+
+
+def _clip_problems(where: str, clip: tuple[float, float] | None) -> list[str]:
+    if clip and clip[0] >= clip[1]:
+        return [f'{where}: clip {clip[0]} to {clip[1]} is empty']
+    return []
+
+
+def _gait_problems(c: Contract) -> list[str]:
+    gait = c.gait
+    if gait is None:
+        return []
+    if gait.period < 1:
+        return [f'gait: period {gait.period} is less than one tick']
+    out = []
+    if not 0 <= gait.contact <= gait.period:
+        out.append(f'gait: contact {gait.contact} is not within the period {gait.period}')
+    if not all(0 <= offset < gait.period for offset in gait.offsets):
+        out.append(f'gait: offsets {list(gait.offsets)} are not all in 0 to {gait.period - 1}')
+    if gait.stand_below < 0:
+        out.append('gait: stand_below is negative')
+    return out
+
+
+def _size_problems(c: Contract) -> list[str]:
     sizes = c.network.sizes
     if len(sizes) < 2 or min(sizes) < 1:
-        return [*out, f'network.sizes {list(sizes)} is no network']
-    if sizes[0] != c.observation_size:
+        return [f'network.sizes {list(sizes)} is no network']
+    out = []
+    if sizes[-1] != len(c.joint_names):
+        out.append(f'{len(c.joint_names)} joints, but the network gives {sizes[-1]} actions')
+    if sizes[0] != c.observation_size:  # last: it ends with a table
         out.append(
             f'the observation terms sum to {c.observation_size}, the network takes {sizes[0]}:\n'
             + c.table()
         )
-    if sizes[-1] != len(c.joint_names):
-        out.append(f'{len(c.joint_names)} joints, but the network gives {sizes[-1]} actions')
-    gait = c.gait
-    if gait and not (gait.period > 0 and 0 <= gait.contact <= gait.period):
-        out.append(f'gait: contact {gait.contact} is not within the period {gait.period}')
     return out
 
 

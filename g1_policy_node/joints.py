@@ -4,6 +4,7 @@ Source of the numbers: g1_29dof_rev_1_0 of unitree_rl_gym/resources/robots/g1_de
 carried by mjlab 1.6.0's g1.xml (test_joints.py compares them with that model).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -60,11 +61,12 @@ G1_JOINT_NAMES: tuple[str, ...] = tuple(joint.name for joint in G1_JOINTS)
 
 def describe_mismatch(got: Sequence[str], wanted: Sequence[str]) -> str:
     """Say how `got` differs from `wanted` as a set of names, or '' where it does not."""
+    counts, wanted_set = Counter(got), set(wanted)
     parts = []
     for label, names in (
-        ('missing', [n for n in wanted if n not in set(got)]),
-        ('unexpected', [n for n in got if n not in set(wanted)]),
-        ('duplicated', sorted({n for n in got if list(got).count(n) > 1})),
+        ('missing', [n for n in wanted if n not in counts]),
+        ('unexpected', [n for n in counts if n not in wanted_set]),
+        ('duplicated', sorted(n for n, count in counts.items() if count > 1)),
     ):
         if names:
             parts.append(f'{label} {", ".join(names)}')
