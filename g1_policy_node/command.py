@@ -24,6 +24,7 @@ class CommandFollower:
 
     def reset(self) -> None:
         """Forget every command: the next one starts from zero."""
+        self._seen: CommandSample | None = None
         self._received: int | None = None
         self._wanted = np.zeros(3)
         self._share = 0.0
@@ -35,8 +36,9 @@ class CommandFollower:
 
     def take(self, sample: CommandSample | None) -> None:
         """Take the newest sample; one seen before changes nothing."""
-        if sample is None or sample.stamps.received == self._received:
+        if sample is None or sample is self._seen:
             return
+        self._seen = sample
         if not np.all(np.isfinite(sample.velocity)):
             self.counters['command_not_finite'] += 1
             return

@@ -1,16 +1,20 @@
-"""Which devices this machine has, found without importing torch."""
+"""Which devices this machine has, and the actors prepared on them."""
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from g1_policy_node.actor import Actor
 from g1_policy_node.types import UserError
 
 _NAME = re.compile(r'cpu|cuda:\d+')
 
 
 def cuda_device_count() -> int:
-    """Return how many CUDA devices the NVIDIA driver shows; 0 where there is no driver."""
+    """Return how many CUDA devices the NVIDIA driver shows; 0 where there is no driver.
+
+    Asked of the driver itself, as importing torch takes seconds.
+    """
     try:
         driver = ctypes.CDLL('libcuda.so.1')
     except OSError:
@@ -36,3 +40,40 @@ def prepared_devices(requested: Sequence[str]) -> tuple[str, ...]:
     if list(requested) == ['auto']:
         return ('cpu', *(f'cuda:{i}' for i in range(cuda_device_count())))
     return tuple(dict.fromkeys(('cpu', *map(check_device_name, requested))))
+
+
+class ActorPool:
+    """The actors of every prepared device: loaded, warmed and checked before arming.
+
+    `load` builds a warm actor on a device; `check` returns its largest difference from the
+    golden actions, or raises UserError. `differences` keeps what `check` said.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str],
+        load: Callable[[str], Actor],
+        check: Callable[[Actor], float],
+    ) -> None:
+        self._check = check
+        self._actors = {device: load(device) for device in devices}
+        self.differences = {device: check(actor) for device, actor in self._actors.items()}
+
+    def get(self, device: str) -> Actor:
+        """Return the actor on `device`; UserError, with the reason, if none was prepared."""
+        check_device_name(device)
+        if device in self._actors:
+            return self._actors[device]
+        prepared = ', '.join(self._actors)
+        count = cuda_device_count()
+        if not count:
+            raise UserError(f'{device}: no NVIDIA driver or device here (prepared: {prepared})')
+        if int(device.removeprefix('cuda:')) >= count:
+            raise UserError(f'{device}: the driver shows {count} (prepared: {prepared})')
+        raise UserError(f'{device}: not prepared at start, see devices (prepared: {prepared})')
+
+    def recheck(self, device: str, in_use: str) -> None:
+        """Compare the actions of `device` once more before it takes over from `in_use`."""
+        actor = self.get(device)
+        if device != in_use:
+            self._check(actor)

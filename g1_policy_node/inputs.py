@@ -68,17 +68,17 @@ class InputGate:
         self._joints: _Joints | None = None
         self._imu: _Imu | None = None
         self._odom: OdomSample | None = None
-        self._seen: dict[str, int] = {}
+        self._seen: dict[str, object] = {}
         self._rejected: dict[str, Fault] = {}
 
     def admit(self, inputs: Inputs, now: int) -> None:
         """Check every sample not seen before, and keep the good ones."""
-        if inputs.joints and self._is_new('joint_states', inputs.joints.stamps):
+        if inputs.joints and self._is_new('joint_states', inputs.joints):
             good = self._check_joints(inputs.joints, now)
             self._joints = self._settle('joint_states', good, self._joints)
-        if inputs.imu and self._is_new('imu/data', inputs.imu.stamps):
+        if inputs.imu and self._is_new('imu/data', inputs.imu):
             self._imu = self._settle('imu/data', self._check_imu(inputs.imu, now), self._imu)
-        if self._needs_odom and inputs.odom and self._is_new('odom', inputs.odom.stamps):
+        if self._needs_odom and inputs.odom and self._is_new('odom', inputs.odom):
             self._odom = self._settle('odom', self._check_odom(inputs.odom, now), self._odom)
 
     def ages(self, now: int) -> tuple[int, int]:
@@ -96,10 +96,13 @@ class InputGate:
 
     def state(self, now: int) -> RobotState | Fault:
         """Return the robot's state from fresh samples, or the first thing that is missing."""
-        topics = [('joint_states', self._joints), ('imu/data', self._imu)]
+        newest: dict[str, _Joints | _Imu | OdomSample | None] = {
+            'joint_states': self._joints,
+            'imu/data': self._imu,
+        }
         if self._needs_odom:
-            topics.append(('odom', self._odom))
-        for topic, sample in topics:
+            newest['odom'] = self._odom
+        for topic, sample in newest.items():
             fault = self._freshness(topic, sample.stamps if sample else None, now)
             if fault:
                 return fault
@@ -121,12 +124,12 @@ class InputGate:
         if stamps is None:
             hint = self.hints.get(topic, '')
             return Fault('no_data', f'no {topic} yet' + (f' ({hint})' if hint else ''))
-        age_ms = (now - stamps.received) // 1_000_000
-        return Fault('stale', f'{topic} is stale: newest sample is {age_ms} ms old')
+        limit_ms = self._timeout // 1_000_000
+        return Fault('stale', f'{topic} is stale: no good sample for more than {limit_ms} ms')
 
-    def _is_new(self, topic: str, stamps: Stamps) -> bool:
-        new = self._seen.get(topic) != stamps.received
-        self._seen[topic] = stamps.received
+    def _is_new(self, topic: str, sample: JointSample | ImuSample | OdomSample) -> bool:
+        new = self._seen.get(topic) is not sample
+        self._seen[topic] = sample
         return new
 
     def _settle(self, topic: str, checked: Good | Fault, last: Good | None) -> Good | None:
@@ -138,7 +141,9 @@ class InputGate:
         self._rejected.pop(topic, None)
         return checked
 
-    def _out_of_order(self, topic: str, new: Stamps, last: Stamps | None, now: int) -> Fault | None:
+    def _out_of_order(
+        self, topic: str, new: Stamps, last: Stamps | None, now: int
+    ) -> Fault | None:
         """A stamp older than that of a sample still fresh is out of order; 0 means unset."""
         if last is None or not new.header or now - last.received > self._timeout:
             return None

@@ -103,7 +103,7 @@ class ObservationBuilder:
         blocks = []
         for (term, row), past in zip(self._rows, self._history, strict=True):
             frame = _frame(row, term.function(context))
-            past[: -1] = past[1:] if not self._fresh else frame
+            past[:-1] = past[1:] if not self._fresh else frame
             past[-1] = frame
             blocks.append((past if row.history_order == 'oldest_first' else past[::-1]).ravel())
         self._fresh = False

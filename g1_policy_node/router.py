@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from g1_policy_node.command import CommandFollower
 from g1_policy_node.contract import Contract
 from g1_policy_node.inputs import InputGate
+from g1_policy_node.modes import ModeLatch
 from g1_policy_node.policy import Policy
 from g1_policy_node.safety import SafetyGate
 from g1_policy_node.types import Array, Fault, Inputs, Mode, RobotState, Verdict
@@ -44,7 +45,7 @@ class Answer(NamedTuple):
 
 
 class Router:
-    """Owns the mode. `on_transition(mode, reason)` is told of every change of either.
+    """Moves `modes` by what it sees and is asked.
 
     `stopwatch` returns monotonic ns and is read between the stages of a tick, nothing else.
     """
@@ -56,25 +57,23 @@ class Router:
         inputs: InputGate,
         safety: SafetyGate,
         command: CommandFollower,
+        modes: ModeLatch,
         *,
         hold_timeout_ns: int,
         auto_run: bool,
         stopwatch: Callable[[], int],
-        on_transition: Callable[[Mode, str], None],
     ) -> None:
         self.policy = policy
         self.inputs = inputs
         self.safety = safety
         self.command = command
+        self.modes = modes
         self.auto_run = auto_run
-        self.mode = Mode.INACTIVE
-        self.reason = 'not activated'
         self._names = contract.joint_names
         self._default = contract.per_joint('default_position')
         self._step_ns = round(contract.step_dt * S)
         self._hold_timeout_ns = hold_timeout_ns
         self._stopwatch = stopwatch
-        self._on_transition = on_transition
         self._target = self._default.copy()
         self._gait = 0
         self._held_since = 0
@@ -89,16 +88,16 @@ class Router:
         self.command.take(inputs.command)
         self._gait += slots
         self._state = state = self.inputs.state(now)
-        result = Tick(self.mode, np.zeros(3), self._gait)
-        if self.mode is Mode.WAITING:
+        result = Tick(self.modes.mode, np.zeros(3), self._gait)
+        if self.modes.mode is Mode.WAITING:
             self._wait(state, now)
-        if self.mode is Mode.RAMP:
-            self._ramp(result, state, now, slots)
-        elif self.mode is Mode.READY:
+        if self.modes.mode is Mode.RAMP:
+            self._ramp(result, state, now)
+        elif self.modes.mode is Mode.READY:
             self._ready(result, state)
-        elif self.mode in (Mode.RUN, Mode.HOLD):
+        elif self.modes.mode in (Mode.RUN, Mode.HOLD):
             self._walk(result, state, now, slots)
-        result.mode = self.mode
+        result.mode = self.modes.mode
         if result.target is not None:
             self._target = result.target
             result.checked = self._stopwatch()
@@ -108,19 +107,19 @@ class Router:
         """WAITING: leave for RAMP, from the measured pose, once there is an upright state."""
         fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
         if fault or isinstance(state, Fault):
-            self._enter(Mode.WAITING, fault.reason if fault else '')
+            self.modes.enter(Mode.WAITING, fault.reason if fault else '')
             return
         self._target = state.joint_pos.copy()
         self._lagging_since = None
-        self._enter(Mode.RAMP, 'sensors are complete and fresh')
+        self.modes.enter(Mode.RAMP, 'sensors are complete and fresh')
 
-    def _ramp(self, result: Tick, state: RobotState | Fault, now: int, slots: int) -> None:
+    def _ramp(self, result: Tick, state: RobotState | Fault, now: int) -> None:
         """RAMP: move the target to the default pose at a limited rate."""
         if not self._usable(state):
             return
         assert isinstance(state, RobotState)
         limits = self.safety.limits
-        step = limits.ramp_rate * slots * self._step_ns / S
+        step = limits.ramp_rate * self._step_ns / S
         target = self._target + np.clip(self._default - self._target, -step, step)
         arrived = bool(np.all(target == self._default))
         allowed = limits.ramp_tolerance if arrived else limits.ramp_follow_error
@@ -129,13 +128,14 @@ class Router:
         if float(np.max(lag)) <= allowed:
             self._lagging_since = None
             if arrived:
-                self._enter(Mode.READY, 'at the default pose')
+                self.modes.enter(Mode.READY, 'at the default pose')
             return
         if self._lagging_since is None:
             self._lagging_since = now
         if now - self._lagging_since > limits.ramp_follow_time * S:
             worst = int(np.argmax(lag))
-            self._damp(f'{self._names[worst]} does not follow: {lag[worst]:.2f} rad off')
+            off = f'{self._names[worst]} does not follow: {lag[worst]:.2f} rad off'
+            self.modes.enter(Mode.DAMP, off)
             result.target = None
 
     def _ready(self, result: Tick, state: RobotState | Fault) -> None:
@@ -152,15 +152,15 @@ class Router:
         fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
         if isinstance(state, RobotState) and fault:
             self.safety.counters['tilt'] += 1
-            self._damp(fault.reason)
+            self.modes.enter(Mode.DAMP, fault.reason)
             result.verdict = Verdict.DAMP
             return
         if isinstance(state, RobotState):
             fault = self._run_policy(result, state)
         if fault:
             self._hold(result, fault, now)
-        elif self.mode is Mode.HOLD:
-            self._enter(Mode.RUN, 'the cause is gone')
+        elif self.modes.mode is Mode.HOLD:
+            self.modes.enter(Mode.RUN, 'the cause is gone')
 
     def _run_policy(self, result: Tick, state: RobotState) -> Fault | None:
         """Observe, act, check: fill `result`, or return the fault that kept a target away."""
@@ -178,11 +178,11 @@ class Router:
         return checked.fault
 
     def _hold(self, result: Tick, fault: Fault, now: int) -> None:
-        if self.mode is Mode.RUN:
+        if self.modes.mode is Mode.RUN:
             self._held_since = now
-            self._enter(Mode.HOLD, fault.reason)
+            self.modes.enter(Mode.HOLD, fault.reason)
         if now - self._held_since > self._hold_timeout_ns:
-            self._damp(f'held for too long: {fault.reason}')
+            self.modes.enter(Mode.DAMP, f'held for too long: {fault.reason}')
             result.target, result.verdict = None, Verdict.DAMP
         else:
             result.target, result.verdict = self._target, Verdict.HOLD
@@ -190,65 +190,58 @@ class Router:
     def _usable(self, state: RobotState | Fault) -> bool:
         """Before RUN the robot hangs: lost sensors mean WAITING again, a tilt means DAMP."""
         if isinstance(state, Fault):
-            self._enter(Mode.WAITING, state.reason)
+            self.modes.enter(Mode.WAITING, state.reason)
             return False
         fault = self.safety.tilt_fault(state)
         if fault:
             self.safety.counters['tilt'] += 1
-            self._damp(fault.reason)
+            self.modes.enter(Mode.DAMP, fault.reason)
         return fault is None
 
     # --- requests, between ticks --------------------------------------------------------------
 
     def activate(self) -> None:
         """INACTIVE to WAITING; a latched DAMP stays."""
-        if self.mode is Mode.INACTIVE:
-            self._forget()
-            self._enter(Mode.WAITING, 'activated')
+        self._forget()
+        self.modes.enter(Mode.WAITING, 'activated')
 
     def deactivate(self, reason: str) -> None:
         """Stop commanding, from any mode; a latched DAMP stays."""
-        if self.mode is not Mode.DAMP:
-            self._enter(Mode.INACTIVE, reason)
+        self.modes.enter(Mode.INACTIVE, reason)
 
     def request_run(self, on: bool) -> Answer:
         """`~/run`: start the policy from READY, or make it stand and walk again in RUN."""
-        if self.mode in (Mode.RUN, Mode.HOLD):
+        if self.modes.mode in (Mode.RUN, Mode.HOLD):
             self.command.enabled = on
             return Answer(True, 'following cmd_vel' if on else 'standing; still in RUN')
-        if self.mode is not Mode.READY:
-            wanted = 'READY' if on else 'RUN'
-            return Answer(False, f'refused in {self.mode.value}, needs {wanted}: {self.reason}')
-        if not on:
-            return Answer(True, 'not running')
+        if self.modes.mode is not Mode.READY or not on:
+            mode, reason = self.modes.mode.value, self.modes.reason
+            return Answer(False, f'refused in {mode}: {reason}')
         return self._start_run('requested')
 
     def estop(self, reason: str) -> Answer:
         """`~/estop`: DAMP, from any mode."""
-        self._damp(reason)
+        self.modes.enter(Mode.DAMP, reason)
         return Answer(True, 'damped; ~/reset leaves DAMP')
 
-    def reset(self, now: int, active: bool) -> Answer:
-        """`~/reset`: leave DAMP for WAITING (or INACTIVE), unless the cause still lasts."""
-        if self.mode is not Mode.DAMP:
-            return Answer(False, f'refused in {self.mode.value}: only DAMP is reset')
-        if not active:
-            self._enter(Mode.INACTIVE, 'reset while not active')
-            return Answer(True, 'reset; not active')
+    def reset(self, now: int) -> Answer:
+        """`~/reset`: leave DAMP for WAITING, unless the cause still lasts."""
+        if self.modes.mode is not Mode.DAMP:
+            return Answer(False, f'refused in {self.modes.mode.value}: only DAMP is reset')
         state = self.inputs.state(now)
         fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
         if fault:
             return Answer(False, f'refused, the cause lasts: {fault.reason}')
         self._forget()
-        self._enter(Mode.WAITING, 'reset')
+        self.modes.unlatch(Mode.WAITING, 'reset')
         return Answer(True, 'reset; waiting')
 
     def time_jumped_back(self) -> None:
         """Forget every sample and the history: they belong to a time that is no longer ours."""
         self._forget()
         self._held_since = 0
-        if self.mode in (Mode.RAMP, Mode.READY):
-            self._enter(Mode.WAITING, 'time jumped back')
+        if self.modes.mode in (Mode.RAMP, Mode.READY):
+            self.modes.enter(Mode.WAITING, 'time jumped back')
 
     # --- transitions --------------------------------------------------------------------------
 
@@ -260,24 +253,16 @@ class Router:
         worst = int(np.argmax(away))
         if away[worst] > self.safety.limits.start_tolerance:
             name = self._names[worst]
-            self._enter(Mode.READY, f'{name} is {away[worst]:.2f} rad from the default pose')
-            return Answer(False, f'refused: {self.reason}')
+            self.modes.enter(Mode.READY, f'{name} is {away[worst]:.2f} rad from the default pose')
+            return Answer(False, f'refused: {self.modes.reason}')
         self.policy.reset()
         self.command.reset()
         self.command.enabled = True
         self._gait = -1
-        self._enter(Mode.RUN, reason)
+        self.modes.enter(Mode.RUN, reason)
         return Answer(True, 'running')
 
     def _forget(self) -> None:
         self.inputs.reset()
         self.command.reset()
         self.policy.reset()
-
-    def _damp(self, reason: str) -> None:
-        self._enter(Mode.DAMP, reason)
-
-    def _enter(self, mode: Mode, reason: str) -> None:
-        if (mode, reason) != (self.mode, self.reason):
-            self.mode, self.reason = mode, reason
-            self._on_transition(mode, reason)

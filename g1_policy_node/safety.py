@@ -78,7 +78,7 @@ class SafetyGate:
         tilt = math.acos(max(-1.0, min(1.0, -float(state.gravity[2]))))
         if tilt <= self.limits.max_tilt:
             return None
-        return Fault('tilt', f'tilted by {tilt:.2f} rad, limit {self.limits.max_tilt:g}')
+        return Fault('tilt', f'tilted by {tilt:.1f} rad, limit {self.limits.max_tilt:g}')
 
     def action_fault(self, action: Array) -> Fault | None:
         """Return a fault naming the joint whose raw action (N,) is not finite."""

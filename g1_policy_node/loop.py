@@ -1,0 +1,134 @@
+"""The control thread: a tick on every slot, newest samples in, one command out."""
+
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from g1_policy_node.clock import SystemTime, TickClock
+from g1_policy_node.ros_io import RouterIo
+from g1_policy_node.router import Router
+from g1_policy_node.timing import MissCounter, Recorder, SlotGrid
+from g1_policy_node.types import COMMANDING, Mode
+
+SWITCH_INTERVAL_S = 0.0005
+"""How long another thread may keep the interpreter when a tick is due; Python's own is 5 ms."""
+
+
+class ControlLoop(threading.Thread):
+    """Runs the router on absolute deadlines until stopped.
+
+    `lock` guards the router: held for the length of a tick, and by whoever changes the router
+    between two ticks. Garbage is not collected while the loop runs: a full collection takes
+    several periods.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        io: RouterIo,
+        clock: TickClock,
+        recorder: Recorder,
+        period_ns: int,
+        lock: threading.Lock,
+        log: Callable[[str], None],
+    ) -> None:
+        super().__init__(name='control', daemon=True)
+        self._lock = lock
+        self.misses = MissCounter()
+        self._router = router
+        self._io = io
+        self._clock = clock
+        self._recorder = recorder
+        self._period_ns = period_ns
+        self._log = log
+        self._system = SystemTime()
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """End the thread and wait for it; no command follows."""
+        self._stopping.set()
+        self.join()
+        gc.enable()
+        gc.unfreeze()
+
+    def run(self) -> None:
+        """Tick until stopped. An error inside a tick damps the robot and the loop goes on."""
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        grid = self._start()
+        last = gone = 0  # the slot of the last tick, and the newest slot that has begun
+        while not self._stopping.is_set():
+            if self._clock.jumped_back():
+                grid = self._restart()
+                last = gone = 0
+            if not self._clock.sleep_until(grid.start(gone + 1)):
+                continue
+            slot = grid.at(self._clock.now())
+            try:
+                self._tick(grid, slot, slot - last)
+            except Exception as error:  # the robot must be safe whatever went wrong
+                self._log(f'error in a tick: {error!r}')
+                with self._lock:
+                    self._router.estop(f'error in a tick: {error!r}')
+            last, gone = slot, grid.at(self._clock.now())
+
+    def _start(self) -> SlotGrid:
+        """Wait for the clock to have a time, and start the slots there."""
+        while not (now := self._clock.now()) and not self._stopping.is_set():
+            with self._lock:
+                self._router.modes.enter(Mode.WAITING, 'no /clock yet, and use_sim_time is set')
+            self._clock.sleep_until(1)
+        self._system.read()
+        return SlotGrid(self._period_ns, now)
+
+    def _restart(self) -> SlotGrid:
+        self._log('time jumped back: samples, history and slots start anew')
+        with self._lock:
+            self._router.time_jumped_back()
+        self.misses.not_due()
+        return self._start()
+
+    def _tick(self, grid: SlotGrid, slot: int, slots: int) -> None:
+        """One tick, from messages to message."""
+        woken = time.monotonic_ns()
+        step = self._system.read()
+        if step:
+            self._log(f'the system clock stepped by {step / 1e9:+.3f} s; ticks do not follow it')
+        now = self._clock.now()
+        scheduled = woken - (now - grid.start(slot))
+        published = 0
+        with self._lock:
+            inputs = self._io.take(self._clock, self._system)
+            taken = time.monotonic_ns()
+            tick = self._router.tick(now, slots, inputs)
+            if tick.target is not None:
+                self._io.publish_command(tick.target)
+                published = time.monotonic_ns()
+        if published:
+            self.misses.published(grid.at(self._clock.now()))
+        elif tick.mode not in COMMANDING:
+            self.misses.not_due()
+        times = (scheduled, woken, taken, tick.observed, tick.acted, tick.checked, published)
+        self._recorder.add(
+            (
+                slot,
+                grid.start(slot),
+                *times,
+                *self._router.inputs.ages(now),
+                self._router.command.age(now) or -1,
+                *self._router.inputs.transports(),
+                MODES.index(tick.mode),
+                tick.verdict.value,
+                tick.gait,
+            ),
+            tick.command,
+        )
+        self._io.publish_step(tick, slot, times)
+
+
+MODES = list(Mode)
+"""The order of `mode` in timing.npz."""

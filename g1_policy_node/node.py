@@ -1,0 +1,292 @@
+"""The managed node `g1_policy`: lifecycle, services, parameters and diagnostics.
+
+All of it runs on the main thread; the ticks run on their own (loop.py).
+"""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
+
+from g1_policy_node.clock import SimulatedClock, SteadyClock, TickClock
+from g1_policy_node.devices import check_device_name
+from g1_policy_node.diagnostics import diagnostic_array
+from g1_policy_node.loop import ControlLoop
+from g1_policy_node.modes import ModeLatch
+from g1_policy_node.newest import LATCHED_QOS
+from g1_policy_node.parameters import declare_parameters, read_settings
+from g1_policy_node.paths import find_data
+from g1_policy_node.prepared import Prepared, Settings, prepare, versions
+from g1_policy_node.ros_io import RouterIo
+from g1_policy_node.router import Answer, Router
+from g1_policy_node.run_folder import write_json
+from g1_policy_node.timing import Recorder
+from g1_policy_node.types import Mode, UserError
+
+STOP_POLL_S = 0.1
+
+
+class PolicyNode(LifecycleNode):
+    """The router as a managed node. Raises UserError for a parameter that cannot be."""
+
+    def __init__(self, **node_options: Any) -> None:
+        super().__init__('g1_policy', **node_options)
+        declare_parameters(self, find_data('config/safety.yaml'))
+        self._transitions: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+        self._clock: TickClock = SteadyClock()
+        self._mode_publisher = self.create_publisher(String, '~/mode', LATCHED_QOS)
+        self.modes = ModeLatch(self._on_mode)
+        self._on_mode(self.modes.mode, self.modes.reason)
+        self._prepared: Prepared | None = None
+        self._loop: ControlLoop | None = None
+        self._io: RouterIo | None = None
+        self._recorder = Recorder()
+        self._settings: Settings | None = None
+        self._diagnostics = self.create_publisher(
+            DiagnosticArray, '/diagnostics', QoSProfile(depth=10)
+        )
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(1.0, self._once_a_second, clock=steady)
+        self.create_service(SetBool, '~/run', self._serve_run)
+        self.create_service(Trigger, '~/estop', self._serve_estop)
+        self.create_service(Trigger, '~/reset', self._serve_reset)
+        self.add_on_set_parameters_callback(self._check_parameters)
+        self.add_post_set_parameters_callback(self._use_parameters)
+
+    # --- lifecycle ----------------------------------------------------------------------------
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Load, check and warm everything that a tick will use; refuse with one line."""
+        try:
+            self._configure()
+        except UserError as error:
+            self.get_logger().error(f'not configured: {error}')
+            self._drop()
+            return TransitionCallbackReturn.FAILURE
+        self.modes.enter(Mode.INACTIVE, 'configured, not active')
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Start ticking, in WAITING (or in DAMP, where that is latched)."""
+        assert self._prepared and self._io
+        result = super().on_activate(state)
+        router, contract = self._prepared.router, self._prepared.bundle.contract
+        router.activate()
+        self._loop = ControlLoop(
+            router,
+            self._io,
+            self._clock,
+            self._recorder,
+            round(contract.step_dt * 1e9),
+            self._lock,
+            self._warn,
+        )
+        self._loop.start()
+        return result
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop ticking; silence means damp."""
+        self._stop('deactivated')
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Forget the bundle and the settings."""
+        self._drop()
+        self.modes.enter(Mode.INACTIVE, 'not configured')
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop ticking, for good."""
+        self._stop('shut down')
+        return super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop ticking after an error in a transition."""
+        self._stop('error in a transition')
+        return super().on_error(state)
+
+    def _configure(self) -> None:
+        self._settings = settings = read_settings(self)
+        self._prepared = prepared = prepare(settings, self.modes)
+        contract = prepared.bundle.contract
+        simulated = self.get_parameter('use_sim_time').value
+        self._clock = SimulatedClock(self) if simulated else SteadyClock()
+        self._io = RouterIo(self, contract, settings.cmd_vel_stamped)
+        for device, difference in prepared.actors.differences.items():
+            self.get_logger().info(f'{device}: prepared, golden actions within {difference:.1e}')
+        self.get_logger().info(
+            f'policy {prepared.bundle.path}: weights {prepared.bundle.weights_sha256[:16]}, '
+            f'contract {contract.sha256[:16]}, {contract.observation_size} inputs'
+        )
+
+    def _stop(self, reason: str) -> None:
+        if self._loop is None:
+            return
+        assert self._prepared
+        loop, self._loop = self._loop, None
+        loop.stop()
+        self._prepared.router.deactivate(reason)
+        self._write_run(loop, self._prepared)
+
+    def _drop(self) -> None:
+        if self._io:
+            self._io.destroy(self)
+        self._prepared = self._io = self._settings = None
+
+    # --- services -----------------------------------------------------------------------------
+
+    def _serve_run(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        return self._answer(response, lambda router: router.request_run(request.data))
+
+    def _serve_estop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        with self._lock:
+            self.modes.enter(Mode.DAMP, 'e-stop requested')
+        response.success, response.message = True, 'damped; ~/reset leaves DAMP'
+        return response
+
+    def _serve_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        if self._loop is None and self.modes.mode is Mode.DAMP:
+            self.modes.unlatch(Mode.INACTIVE, 'reset while not active')
+            response.success, response.message = True, 'reset; not active'
+            return response
+        return self._answer(response, lambda router: router.reset(self._clock.now()))
+
+    def _answer(self, response: Any, ask: Callable[[Router], Answer]) -> Any:
+        if self._loop is None or self._prepared is None:
+            answer = Answer(False, f'refused in {self.modes.mode.value}: {self.modes.reason}')
+        else:
+            with self._lock:
+                answer = ask(self._prepared.router)
+        response.success, response.message = answer
+        log = self.get_logger().info if answer.done else self.get_logger().warning
+        log(f'request: {answer.message}')
+        return response
+
+    # --- parameters ---------------------------------------------------------------------------
+
+    def _check_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Refuse what cannot be, with the reason; a new device is compared here, off the tick."""
+        try:
+            for parameter in parameters:
+                self._check_parameter(parameter)
+        except UserError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _check_parameter(self, parameter: Parameter) -> None:
+        if parameter.name == 'use_sim_time':
+            raise UserError('use_sim_time is fixed once the node has started')
+        if parameter.name == 'policy' and self._prepared:
+            raise UserError('policy is fixed while configured: clean up first')
+        if parameter.name == 'device':
+            check_device_name(parameter.value)
+            if self._prepared:
+                in_use = self._prepared.router.policy.actor.device
+                self._prepared.actors.recheck(parameter.value, in_use)
+
+    def _use_parameters(self, parameters: list[Parameter]) -> None:
+        for parameter in parameters:
+            if parameter.name == 'device' and self._prepared:
+                actor = self._prepared.actors.get(parameter.value)
+                with self._lock:
+                    self._prepared.router.policy.actor = actor
+                self.get_logger().info(f'the actor runs on {parameter.value}')
+
+    # --- telling ------------------------------------------------------------------------------
+
+    def _on_mode(self, mode: Mode, reason: str) -> None:
+        now = self._clock.now()
+        self._transitions.append({'tick_ns': now, 'mode': mode.value, 'reason': reason})
+        self._mode_publisher.publish(String(data=f'{mode.value}: {reason}'))
+        self.get_logger().info(f'{mode.value}: {reason}')
+
+    def _warn(self, text: str) -> None:
+        self.get_logger().warning(text)
+
+    def _once_a_second(self) -> None:
+        loop, prepared, io = self._loop, self._prepared, self._io
+        if not (loop and prepared and io):
+            return
+        if self.modes.mode is Mode.WAITING:
+            prepared.router.inputs.hints = io.hints(self)
+        self._diagnostics.publish(
+            diagnostic_array(
+                self.get_clock().now(),
+                self.get_fully_qualified_name(),
+                self.modes,
+                self._recorder,
+                loop.misses,
+                prepared,
+            )
+        )
+
+    def _write_run(self, loop: ControlLoop, prepared: Prepared) -> None:
+        """Write this process's part of the run folder: timing.npz and node.json."""
+        folder = self._settings.run_dir if self._settings else None
+        if folder is None:
+            return
+        part = {
+            **prepared.facts(),
+            'devices': list(prepared.actors.differences),
+            'ticks': self._recorder.rows,
+            'slots': loop.misses.slots,
+            'deadline_misses': loop.misses.misses,
+            'longest_gap_ms': loop.misses.longest_gap * prepared.bundle.contract.step_dt * 1e3,
+            'counters': prepared.counters(),
+            'transitions': self._transitions,
+            'use_sim_time': self.get_parameter('use_sim_time').value,
+            'threads': 1,
+            'versions': versions(),
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._recorder.save(folder / 'timing.npz')
+            write_json(folder / 'node.json', part)
+        except OSError as error:
+            self._warn(f'run_dir {folder} cannot be written: {error.strerror}')
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node until SIGINT or SIGTERM; 2 for a mistake in what was given."""
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = PolicyNode()
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        if node.get_parameter('autostart').value:
+            if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
+                return 2
+            node.trigger_activate()
+        while not stopping.is_set():
+            executor.spin_once(timeout_sec=STOP_POLL_S)
+        node.trigger_shutdown()
+    except UserError as error:
+        print(f'g1_policy: {error}', file=sys.stderr)
+        return 2
+    except ExternalShutdownException:
+        return 0
+    finally:
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

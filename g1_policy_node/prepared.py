@@ -1,0 +1,95 @@
+"""Everything a tick uses, loaded, checked and warmed before arming."""
+
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from g1_policy_node import __version__
+from g1_policy_node.actor import load_actor
+from g1_policy_node.bundle import Bundle, check_actor, load_bundle, resolve_bundle
+from g1_policy_node.command import CommandFollower
+from g1_policy_node.devices import ActorPool, prepared_devices
+from g1_policy_node.inputs import InputGate
+from g1_policy_node.modes import ModeLatch
+from g1_policy_node.policy import Policy
+from g1_policy_node.router import Router
+from g1_policy_node.safety import SafetyGate, SafetyLimits
+
+
+class Settings(NamedTuple):
+    """The node's parameters at configuration."""
+
+    policy: str
+    device: str
+    devices: tuple[str, ...]
+    auto_run: bool
+    state_timeout_ns: int
+    cmd_timeout_ns: int
+    hold_timeout_ns: int
+    limits: SafetyLimits
+    imu_frames: tuple[str, ...]
+    cmd_vel_stamped: bool
+    run_dir: Path | None
+
+
+class Prepared(NamedTuple):
+    """A bundle, its actors on every prepared device, and the router over them."""
+
+    bundle: Bundle
+    actors: ActorPool
+    router: Router
+
+    def counters(self) -> dict[str, int]:
+        """Return how often each check of inputs, command and target has spoken."""
+        router = self.router
+        return {**router.inputs.counters, **router.command.counters, **router.safety.counters}
+
+    def facts(self) -> dict[str, str]:
+        """Return what identifies the policy and where it runs."""
+        return {
+            'policy': str(self.bundle.path),
+            'device': self.router.policy.actor.device,
+            'weights_sha256': self.bundle.weights_sha256,
+            'contract_sha256': self.bundle.contract_sha256,
+        }
+
+
+def prepare(
+    settings: Settings, modes: ModeLatch, stopwatch: Callable[[], int] = time.monotonic_ns
+) -> Prepared:
+    """Load and check the bundle on every device; UserError says what does not fit."""
+    bundle = load_bundle(resolve_bundle(settings.policy))
+    actors = ActorPool(
+        prepared_devices(settings.devices),
+        lambda device: load_actor(bundle.contract.network, bundle.weights, device),
+        lambda actor: check_actor(bundle, actor),
+    )
+    router = Router(
+        bundle.contract,
+        Policy(bundle.contract, actors.get(settings.device)),
+        InputGate(
+            bundle.contract, settings.limits, settings.state_timeout_ns, settings.imu_frames
+        ),
+        SafetyGate(bundle.contract, settings.limits),
+        CommandFollower(bundle.contract.command_limits, settings.cmd_timeout_ns),
+        modes,
+        hold_timeout_ns=settings.hold_timeout_ns,
+        auto_run=settings.auto_run,
+        stopwatch=stopwatch,
+    )
+    return Prepared(bundle, actors, router)
+
+
+def versions() -> dict[str, Any]:
+    """Return the versions of what runs the policy; null for what is not loaded."""
+    return {
+        'g1_policy_node': __version__,
+        'python': platform.python_version(),
+        'numpy': np.__version__,
+        'torch': getattr(sys.modules.get('torch'), '__version__', None),
+    }
