@@ -26,7 +26,7 @@ setup(
     maintainer_email='maintainers@example.org',
     packages=find_packages(include=[NAME, f'{NAME}.*']),
     python_requires='>=3.10',
-    install_requires=['setuptools', 'numpy', 'psutil', 'pyyaml', 'rich', 'safetensors'],
+    install_requires=['setuptools', 'numpy', 'pyyaml', 'rich', 'safetensors'],
     extras_require={
         # ROS for machines that have none; elsewhere it comes from the distribution.
         'wheels': [

@@ -1,0 +1,56 @@
+# Sets up .venv and runs things in it, on a machine with or without ROS. `make help` lists what.
+
+VENV := .venv
+BIN := $(VENV)/bin
+WHEELS := $(VENV)/.wheels-installed
+PACKAGE := $(VENV)/.package-installed
+EXTRAS := lint,sim,test,torch,wheels
+ARGS ?=
+PIP_ARGS ?=
+
+# Nothing that make starts talks to another host or to another run, unless the user chose so.
+ifndef ROS_DOMAIN_ID
+ROS_DOMAIN_ID := $(shell shuf -i 1-101 -n 1)
+endif
+ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
+export ROS_DOMAIN_ID ROS_AUTOMATIC_DISCOVERY_RANGE
+
+# .venv has its own ROS: a sourced distribution must not mix with it.
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export AMENT_PREFIX_PATH := $(VIRTUAL_ENV)
+export RMW_IMPLEMENTATION := rmw_fastrtps_cpp
+unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE
+
+.DEFAULT_GOAL := help
+.PHONY: help venv walk test lint clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 8
+
+venv: $(PACKAGE)  ## set up .venv from constraints/ (PYTHON=... PIP_ARGS=...)
+
+walk: $(PACKAGE)  ## walk in simulation for 20 s (ARGS='--vx 0.8 --duration 60')
+	@$(BIN)/g1-policy walk $(ARGS)
+
+test: $(PACKAGE)  ## run every test (ARGS='-k bundle')
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(PACKAGE)  ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+clean:  ## remove .venv and everything built; runs/ stays
+	rm -rf $(VENV) build install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+
+$(WHEELS): constraints/venv.txt constraints/data.txt
+	@python=$$(PYTHON='$(PYTHON)' sh constraints/find_python.sh) && \
+		echo "$(VENV): $$($$python --version), $$python" && $$python -m venv $(VENV)
+	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt setuptools
+	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt --no-build-isolation -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install $(PIP_ARGS) --no-deps -r constraints/data.txt
+	@touch $@
+
+$(PACKAGE): $(WHEELS) setup.py setup.cfg
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,15 @@
+"""Keeps every test to this host and to a ROS domain of its own."""
+
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+# Set before anything imports rclpy, which reads them once; inherited by every process started.
+os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+os.environ['ROS_LOG_DIR'] = tempfile.mkdtemp(prefix='g1-test-log-')
+if Path(sys.prefix, 'share', 'ament_index').is_dir():  # ROS came as wheels.
+    os.environ['AMENT_PREFIX_PATH'] = sys.prefix
+    os.environ['RMW_IMPLEMENTATION'] = 'rmw_fastrtps_cpp'
