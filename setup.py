@@ -32,7 +32,6 @@ setup(
         'wheels': [
             'ros-jazzy-diagnostic-msgs',
             'ros-jazzy-geometry-msgs',
-            'ros-jazzy-lifecycle-msgs',
             'ros-jazzy-nav-msgs',
             'ros-jazzy-rclpy',
             'ros-jazzy-rmw-fastrtps-cpp',

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROS_LAYER = frozenset(
     {'clock', 'cmd_source', 'diagnostics', 'loop', 'newest', 'node', 'parameters', 'ros_io'}
 )
-FRONT_ENDS = frozenset({'cli'})
+FRONT_ENDS = frozenset({'cli', 'launching'})
 STAGES = frozenset({'observation', 'actor', 'action', 'safety'})
 CORE_NEEDS = frozenset({'numpy', 'safetensors', 'yaml'})
 ABOVE = ('sim', 'training', 'tools')
