@@ -1,0 +1,220 @@
+"""The bring-up, once, as plain data: the options, and the processes they call for.
+
+The launch files and `g1-policy walk` both read this; neither knows a process of its own.
+"""
+
+import math
+import re
+import sys
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from g1_policy_node.paths import PACKAGE, find_data
+from g1_policy_node.types import UserError
+
+DEFAULT_PARAMETERS = 'config/rl_g1_walk.yaml'
+Value = str | float | bool | list[str]
+
+_NAMESPACE = re.compile(r'(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*)?')
+# More threads only add jitter to a network of one row, and to the physics beside it.
+_ONE_THREAD = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
+
+
+def _option(default: Value, description: str) -> Any:
+    return field(default=default, metadata={'description': description})
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can choose; the command line and the launch files are made from this table.
+
+    Where `policy`, `device` or `devices` is empty, the parameter file decides.
+    """
+
+    sim: Literal['mujoco', 'none'] = _option('mujoco', 'simulator to start, or none')
+    policy: str = _option('', 'bundle: a folder or a name; empty: as in params_file')
+    device: str = _option('', 'where the network runs: cpu, cuda:0 ...; empty: as in params_file')
+    devices: str = _option('', 'devices to prepare: auto, or a list such as cpu,cuda:0')
+    vx: float = _option(0.5, 'forward velocity, m/s')
+    vy: float = _option(0.0, 'velocity to the left, m/s')
+    wz: float = _option(0.0, 'yaw rate to the left, rad/s')
+    duration: float = _option(20.0, 'seconds of RUN; 0: until stopped')
+    script: str = _option('', 'YAML list of {t, vx, vy, wz} to play in place of vx, vy, wz')
+    cmd_source: bool = _option(True, 'publish cmd_vel; false: a teleop or gamepad does')
+    autostart: bool = _option(True, 'configure and activate the node')
+    auto_run: bool = _option(True, 'enter RUN as soon as the robot is READY')
+    lockstep: bool = _option(False, 'simulator and node wait for each other, in simulated time')
+    use_sim_time: bool = _option(False, 'take time from /clock (always so in lock-step)')
+    record: bool = _option(False, 'record a tape of every topic')
+    params_file: str = _option('', f'ROS parameter file; empty: {DEFAULT_PARAMETERS}')
+    namespace: str = _option('', 'namespace of every node')
+    log_level: Literal['debug', 'info', 'warn', 'error', 'fatal'] = _option('info', 'log level')
+    run_dir: str = _option('', 'folder for the evidence; empty: a new one under runs/')
+
+    def __post_init__(self) -> None:
+        """Refuse what no process could make sense of; UserError says which option and why."""
+        if self.record:
+            raise UserError('record: recording is not built yet')
+        if self.duration < 0:
+            raise UserError(f'duration: {self.duration:g} s is negative')
+        if self.lockstep and self.sim == 'none':
+            raise UserError('lockstep: needs a simulator, but sim is none')
+        if not _NAMESPACE.fullmatch(self.namespace):
+            raise UserError(f'namespace: {self.namespace!r} is not a ROS namespace')
+        for name in ('params_file', 'script'):
+            path = getattr(self, name)
+            if path and not Path(path).is_file():
+                raise UserError(f'{name}: no file {path}')
+        if any(not item for item in self.devices.split(',')) and self.devices:
+            raise UserError(f'devices: {self.devices!r} has an empty entry')
+
+
+KINDS: Mapping[str, Any] = typing.get_type_hints(Options)
+DESCRIPTIONS = {item.name: str(item.metadata['description']) for item in fields(Options)}
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """Return the values an option can take, as text; empty where there is no finite list."""
+    if KINDS[name] is bool:
+        return ('true', 'false', 'True', 'False')
+    return typing.get_args(KINDS[name])
+
+
+def default_text(name: str) -> str:
+    """Return an option's default as a user would type it."""
+    default = next(item.default for item in fields(Options) if item.name == name)
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def read_option(name: str, text: str) -> Value:
+    """Turn what a user typed into the option's value; UserError says what was expected."""
+    kind, allowed = KINDS[name], choices(name)
+    if allowed and text not in allowed:
+        shown = ['true', 'false'] if kind is bool else allowed
+        raise UserError(f'{name}: {text!r} is none of {", ".join(shown)}')
+    if kind is bool:
+        return text.lower() == 'true'
+    if kind is not float:
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f'{name}: expected a number, got {text!r}')
+    return number
+
+
+def read_options(texts: Mapping[str, str]) -> Options:
+    """Turn typed texts by option name into Options; what is not given keeps its default."""
+    values: dict[str, Any] = {name: read_option(name, text) for name, text in texts.items()}
+    return Options(**values)
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """One process of a run: ROS node `node` (empty: no ROS) from `module`, as `executable`.
+
+    `parameter_files` in order, the later wins; the last one holds `parameters`, see
+    `write_parameters`. `environment` is added to the process's own.
+    """
+
+    executable: str
+    module: str
+    node: str = ''
+    namespace: str = ''
+    log_level: str = 'info'
+    arguments: tuple[str, ...] = ()
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameter_files: tuple[Path, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def processes(options: Options) -> tuple[ProcessSpec, ...]:
+    """Return what a walk starts, in this order; `options.run_dir` is the run's own folder."""
+    specs = [simulator(options)] if options.sim != 'none' else []
+    specs.append(_router(options))
+    if options.cmd_source:
+        specs.append(_command_source(options))
+    specs.append(ProcessSpec('floor', f'{PACKAGE}.tools.floor', arguments=(options.run_dir,)))
+    return tuple(specs)
+
+
+def simulator(options: Options) -> ProcessSpec:
+    """Return the simulator alone. It publishes /clock where the others are to follow it."""
+    parameters = _given(options, 'policy')
+    parameters['publish_clock'] = options.lockstep or options.use_sim_time
+    parameters['lockstep'] = options.lockstep
+    return _node(options, 'mujoco_sim', 'sim.mujoco_sim', 'g1_sim', parameters)
+
+
+def _router(options: Options) -> ProcessSpec:
+    parameters = _given(options, 'policy', 'device', 'autostart', 'auto_run')
+    parameters['use_sim_time'] = options.use_sim_time or options.lockstep
+    if options.devices:
+        listed = options.devices.split(',')
+        parameters['devices'] = 'auto' if listed == ['auto'] else listed
+    return _node(options, 'policy_node', 'node', 'g1_policy', parameters)
+
+
+def _command_source(options: Options) -> ProcessSpec:
+    parameters = _given(options, 'vx', 'vy', 'wz', 'duration')
+    parameters['use_sim_time'] = options.use_sim_time or options.lockstep
+    if options.script:
+        parameters['script'] = str(Path(options.script).resolve())
+    return _node(options, 'cmd_source', 'cmd_source', 'g1_cmd', parameters)
+
+
+def _given(options: Options, *names: str) -> dict[str, Value]:
+    """Return the options that are not left to the parameter file."""
+    return {name: getattr(options, name) for name in names if getattr(options, name) != ''}
+
+
+def _node(
+    options: Options, executable: str, module: str, node: str, parameters: dict[str, Value]
+) -> ProcessSpec:
+    given = Path(options.params_file).resolve() if options.params_file else None
+    return ProcessSpec(
+        executable,
+        f'{PACKAGE}.{module}',
+        node,
+        options.namespace,
+        options.log_level,
+        parameters={**parameters, 'run_dir': options.run_dir},
+        parameter_files=(
+            given or find_data(DEFAULT_PARAMETERS),
+            Path(options.run_dir, 'params', f'{node}.yaml'),
+        ),
+        environment=_ONE_THREAD,
+    )
+
+
+def write_parameters(specs: Sequence[ProcessSpec]) -> None:
+    """Write each node's parameters to the last of its parameter files.
+
+    A file, as `-p` loses to a parameter file's section for that very node.
+    """
+    for spec in specs:
+        if spec.parameter_files:
+            path = spec.parameter_files[-1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            section = {f'/**/{spec.node}': {'ros__parameters': dict(spec.parameters)}}
+            path.write_text(yaml.safe_dump(section, sort_keys=False))
+
+
+def command_line(spec: ProcessSpec) -> list[str]:
+    """Return the argv that runs a process with this Python, ROS distribution or not."""
+    line = [sys.executable, '-m', spec.module, *spec.arguments]
+    if not spec.node:
+        return line
+    line += ['--ros-args', '-r', f'__node:={spec.node}', '--log-level', spec.log_level]
+    if spec.namespace:
+        line += ['-r', f'__ns:=/{spec.namespace.lstrip("/")}']
+    for path in spec.parameter_files:
+        line += ['--params-file', str(path)]
+    return line

@@ -1,0 +1,147 @@
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+from g1_policy_node import bringup
+from g1_policy_node.bringup import KINDS, Options, read_option, read_options
+from g1_policy_node.types import UserError
+
+
+def by_name(options: Options) -> dict[str, bringup.ProcessSpec]:
+    return {spec.executable: spec for spec in bringup.processes(options)}
+
+
+def test_defaults_as_a_user_would_type_them_are_the_defaults() -> None:
+    typed = {name: bringup.default_text(name) for name in KINDS}
+    assert read_options(typed) == Options()
+
+
+def test_every_option_is_described() -> None:
+    assert set(bringup.DESCRIPTIONS) == set(KINDS)
+    assert all(bringup.DESCRIPTIONS.values())
+
+
+@pytest.mark.parametrize('text', ['true', 'True'])
+def test_true_is_read_in_both_spellings(text: str) -> None:
+    assert read_option('use_sim_time', text) is True
+
+
+def test_an_int_is_taken_for_a_number_and_a_device_keeps_its_colon() -> None:
+    assert read_option('vx', '1') == 1.0
+    assert isinstance(read_option('vx', '1'), float)
+    assert read_option('device', 'cuda:0') == 'cuda:0'
+
+
+@pytest.mark.parametrize(
+    ('name', 'text', 'expected'),
+    [
+        ('vx', 'fast', "vx: expected a number, got 'fast'"),
+        ('vx', 'nan', "vx: expected a number, got 'nan'"),
+        ('duration', '-1', 'duration: -1 s is negative'),
+        ('autostart', 'yes', "autostart: 'yes' is none of true, false"),
+        ('sim', 'gazebo', "sim: 'gazebo' is none of mujoco, none"),
+        ('log_level', 'loud', "log_level: 'loud' is none of debug, info, warn, error, fatal"),
+        ('namespace', 'a b', "namespace: 'a b' is not a ROS namespace"),
+        ('params_file', '/nowhere.yaml', 'params_file: no file /nowhere.yaml'),
+        ('script', '/nowhere.yaml', 'script: no file /nowhere.yaml'),
+        ('devices', 'cpu,', "devices: 'cpu,' has an empty entry"),
+        ('record', 'true', 'record: recording is not built yet'),
+    ],
+)
+def test_a_wrong_value_is_named_in_one_line(name: str, text: str, expected: str) -> None:
+    with pytest.raises(UserError) as error:
+        read_options({name: text})
+    assert str(error.value) == expected
+
+
+def test_lockstep_needs_a_simulator() -> None:
+    with pytest.raises(UserError, match='lockstep: needs a simulator'):
+        Options(lockstep=True, sim='none')
+
+
+def test_a_walk_is_four_processes_and_less_where_something_else_takes_over() -> None:
+    everything = ['mujoco_sim', 'policy_node', 'cmd_source', 'floor']
+    assert list(by_name(Options(run_dir='/r'))) == everything
+    assert list(by_name(Options(run_dir='/r', sim='none', cmd_source=False))) == [
+        'policy_node',
+        'floor',
+    ]
+
+
+def test_what_is_left_open_is_left_to_the_parameter_file() -> None:
+    specs = by_name(Options(run_dir='/r'))
+    assert not {'policy', 'device', 'devices'} & set(specs['policy_node'].parameters)
+    assert 'policy' not in specs['mujoco_sim'].parameters
+
+
+def test_what_is_chosen_reaches_the_processes_it_concerns() -> None:
+    specs = by_name(Options(run_dir='/r', policy='p', device='cuda:0', devices='cpu,cuda:0'))
+    router = specs['policy_node'].parameters
+    assert (router['policy'], router['device']) == ('p', 'cuda:0')
+    assert router['devices'] == ['cpu', 'cuda:0']
+    assert specs['mujoco_sim'].parameters['policy'] == 'p'
+    assert by_name(Options(run_dir='/r', devices='auto'))['policy_node'].parameters[
+        'devices'
+    ] == 'auto'
+
+
+@pytest.mark.parametrize(
+    ('options', 'simulated'),
+    [
+        (Options(run_dir='/r'), False),
+        (Options(run_dir='/r', use_sim_time=True), True),
+        (Options(run_dir='/r', lockstep=True), True),
+    ],
+)
+def test_all_nodes_agree_on_whose_time_it_is(options: Options, simulated: bool) -> None:
+    specs = by_name(options)
+    assert specs['policy_node'].parameters['use_sim_time'] is simulated
+    assert specs['cmd_source'].parameters['use_sim_time'] is simulated
+    assert specs['mujoco_sim'].parameters['publish_clock'] is simulated
+    # The simulator makes the time: it must not wait for it.
+    assert 'use_sim_time' not in specs['mujoco_sim'].parameters
+
+
+def test_command_lines_run_our_modules_with_this_python() -> None:
+    specs = by_name(Options(run_dir='/r', namespace='left', log_level='debug'))
+    line = bringup.command_line(specs['policy_node'])
+    assert line[:3] == [sys.executable, '-m', 'g1_policy_node.node']
+    assert ['-r', '__ns:=/left'] == line[line.index('__ns:=/left') - 1 :][:2]
+    assert line[line.index('--log-level') + 1] == 'debug'
+    assert bringup.command_line(specs['floor']) == [
+        sys.executable,
+        '-m',
+        'g1_policy_node.tools.floor',
+        '/r',
+    ]
+
+
+@pytest.mark.parametrize('namespace', ['', 'left'])
+def test_ros_sees_the_options_even_against_a_file_with_the_nodes_own_section(
+    tmp_path: Path, namespace: str
+) -> None:
+    rclpy = pytest.importorskip('rclpy')
+    params = tmp_path / 'user.yaml'
+    params.write_text(
+        '/**:\n  ros__parameters: {rate: 10.0}\n'
+        f'/{namespace + "/" if namespace else ""}g1_cmd:\n  ros__parameters: {{vx: 9.0}}\n'
+    )
+    options = Options(
+        run_dir=str(tmp_path), vx=-0.25, params_file=str(params), namespace=namespace
+    )
+    spec = by_name(options)['cmd_source']
+    spec = dataclasses.replace(spec, parameters={**spec.parameters, 'script': 'a: "1"'})
+    bringup.write_parameters([spec])
+    context = rclpy.Context()
+    rclpy.init(args=bringup.command_line(spec)[3:], context=context)
+    node = rclpy.create_node(
+        'name', context=context, automatically_declare_parameters_from_overrides=True
+    )
+    seen = {name: node.get_parameter(name).value for name in ('vx', 'rate', 'script', 'run_dir')}
+    name = node.get_fully_qualified_name()
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+    assert name == (f'/{namespace}/g1_cmd' if namespace else '/g1_cmd')
+    assert seen == {'vx': -0.25, 'rate': 10.0, 'script': 'a: "1"', 'run_dir': str(tmp_path)}
