@@ -1,0 +1,97 @@
+"""The command line: `g1-policy`. Each command imports what it needs, when it runs."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import NoReturn
+
+from g1_policy_node.bringup import (
+    DESCRIPTIONS,
+    KINDS,
+    Options,
+    choices,
+    default_text,
+    read_options,
+)
+from g1_policy_node.types import UserError
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2 and the message alone."""
+        self.exit(2, f'{self.prog}: {message}\n')
+
+
+def build_parser(arguments: Sequence[str]) -> Parser:
+    """Return the parser of every command there is, complete for the one in `arguments`."""
+    parser = Parser('g1-policy', description='A walking policy on a Unitree G1.')
+    commands = parser.add_subparsers(metavar='COMMAND', required=True)
+    walk = commands.add_parser('walk', help='walk in a simulator', allow_abbrev=False)
+    add_options(walk)
+    walk.set_defaults(run=_walk)
+    report = commands.add_parser('report', help="merge and show runs' evidence")
+    report.add_argument('runs', nargs='*', type=Path, metavar='RUN', help='default: the newest')
+    report.set_defaults(run=_report)
+    if 'bundle' in arguments[:1]:
+        from g1_policy_node.tools.bundle_cli import add_parser
+
+        add_parser(commands)
+    else:
+        commands.add_parser('bundle', help='look at, verify, make and compare policy bundles')
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the bring-up's options, each as text; `Options` reads them."""
+    for item in fields(Options):
+        switch = KINDS[item.name] is bool
+        allowed = 'true|false' if switch else '|'.join(choices(item.name))
+        parser.add_argument(
+            f'--{item.name.replace("_", "-")}',
+            dest=item.name,
+            nargs='?' if switch else None,
+            const='true' if switch else None,
+            default=argparse.SUPPRESS,
+            metavar=allowed or item.name.upper(),
+            help=f'{DESCRIPTIONS[item.name]} (default: {default_text(item.name) or "empty"})',
+        )
+
+
+def main() -> None:
+    """Run the command of this process's arguments and exit with its code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; 2 and one line on stderr for a user's mistake."""
+    try:
+        parsed = build_parser(arguments).parse_args(arguments)
+        code: int = parsed.run(parsed)
+        return code
+    except UserError as error:
+        print(f'g1-policy: {error}', file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _walk(arguments: argparse.Namespace) -> int:
+    given = {name: text for name, text in vars(arguments).items() if name in KINDS}
+    options = read_options(given)
+    from g1_policy_node.tools.walk import walk
+
+    return walk(options)
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from g1_policy_node.tools.report import report
+
+    return report(arguments)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,1 @@
+"""What the command line runs: walking, measuring, reporting, bundles."""

@@ -1,0 +1,119 @@
+"""The processes of a run: started together, watched, and never left behind."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from g1_policy_node.bringup import ProcessSpec, command_line
+
+GRACE = 3.0
+"""Seconds between SIGINT and SIGKILL."""
+
+_WARNINGS = ('[WARN]', '[ERROR]', '[FATAL]')
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent dies, however that happens."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Member:
+    """One process of the crew, with its log."""
+
+    def __init__(self, spec: ProcessSpec, log_dir: Path, environment: Mapping[str, str]) -> None:
+        """Start the process in a session of its own, so that a Ctrl-C reaches it through us."""
+        self.name = spec.executable
+        self.log = log_dir / f'{self.name}.log'
+        self._seen = 0
+        with self.log.open('wb') as log:
+            self.process = subprocess.Popen(
+                command_line(spec),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**environment, **spec.environment},
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        return self.process.poll()
+
+    def tail(self, lines: int) -> list[str]:
+        """Return the last lines it wrote."""
+        return self.log.read_text(errors='replace').splitlines()[-lines:]
+
+    def new_warnings(self) -> list[str]:
+        """Return the complete warning lines written since the last call."""
+        with self.log.open('rb') as log:
+            log.seek(self._seen)
+            fresh = log.read()
+        complete = fresh[: fresh.rfind(b'\n') + 1]
+        self._seen += len(complete)
+        lines = complete.decode(errors='replace').splitlines()
+        return [line for line in lines if line.startswith(_WARNINGS)]
+
+
+class Crew:
+    """A context in which the processes run; leaving it stops those that still do."""
+
+    def __init__(
+        self, specs: Sequence[ProcessSpec], run_dir: Path, environment: Mapping[str, str]
+    ) -> None:
+        self.members: list[Member] = []
+        self._specs = specs
+        self._log_dir = run_dir / 'log'
+        self._environment = {
+            **environment,
+            'PYTHONUNBUFFERED': '1',
+            'RCUTILS_COLORIZED_OUTPUT': '0',
+            'ROS_LOG_DIR': str(self._log_dir / 'ros'),
+        }
+
+    def __enter__(self) -> 'Crew':
+        """Start them all."""
+        self._log_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            for spec in self._specs:
+                self.members.append(Member(spec, self._log_dir, self._environment))
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop them all."""
+        self.stop()
+
+    def ended(self) -> Member | None:
+        """Return a process that has ended, a failed one if any; None while all run."""
+        gone = [member for member in self.members if member.exit_code is not None]
+        return max(gone, key=lambda member: member.exit_code != 0, default=None)
+
+    def stop(self) -> list[str]:
+        """Send SIGINT to all, then SIGKILL to what is left; return the names of the killed."""
+        running = [member for member in self.members if member.exit_code is None]
+        for member in running:
+            os.killpg(member.process.pid, signal.SIGINT)
+        deadline = time.monotonic() + GRACE
+        while any(member.exit_code is None for member in running) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        killed = [member for member in running if member.exit_code is None]
+        for member in killed:
+            os.killpg(member.process.pid, signal.SIGKILL)
+            member.process.wait()
+        return [member.name for member in killed]

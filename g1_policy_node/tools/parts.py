@@ -1,0 +1,74 @@
+"""Reads the parts that the processes of a run left in its folder."""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from g1_policy_node.run_folder import PLAN
+
+FILES: Mapping[str, tuple[str, ...]] = {
+    'policy_node': ('node.json', 'timing.npz'),
+    'mujoco_sim': ('sim.json', 'sim.npz'),
+    'cmd_source': ('cmd.json',),
+    'floor': ('floor.json', 'floor.npz'),
+}
+"""What each process leaves, by executable."""
+
+Part = Mapping[str, Any]
+
+
+class Parts(NamedTuple):
+    """The parts of a run; None where a part is absent. `missing` names those that should be there.
+
+    `timing` one row per tick, `track` the simulator's ground truth at 50 Hz: arrays by name.
+    """
+
+    plan: Part | None
+    node: Part | None
+    timing: Part | None
+    command: Part | None
+    simulator: Part | None
+    track: Part | None
+    floor: Part | None
+    missing: tuple[str, ...]
+
+
+def read_parts(run_dir: Path) -> Parts:
+    """Read what is there. A part that cannot be read counts as missing, with the reason."""
+    missing: list[str] = []
+    plan = _read(run_dir / PLAN, missing)
+    started = plan['processes'] if plan else list(FILES)
+    parts = {
+        name: _read(run_dir / name, missing if executable in started else [])
+        for executable, names in FILES.items()
+        for name in names
+    }
+    return Parts(
+        plan=plan,
+        node=parts['node.json'],
+        timing=parts['timing.npz'],
+        command=parts['cmd.json'],
+        simulator=parts['sim.json'],
+        track=parts['sim.npz'],
+        floor=parts['floor.json'],
+        missing=tuple(missing),
+    )
+
+
+def _read(path: Path, missing: list[str]) -> Part | None:
+    if not path.exists():
+        missing.append(path.name)
+        return None
+    try:
+        if path.suffix == '.json':
+            part: Part = json.loads(path.read_text())
+            return part
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        missing.append(f'{path.name} (cannot be read: {error})')
+        return None

@@ -1,0 +1,83 @@
+"""`g1-policy report`: merges a run's parts and shows the figures."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from g1_policy_node.run_folder import RUNS
+from g1_policy_node.tools.summary import STAGES, merge_run
+from g1_policy_node.types import UserError
+
+Summary = dict[str, Any]
+
+
+def report(arguments: argparse.Namespace, console: Console | None = None) -> int:
+    """Merge and show each run, the newest if none is named; 1 if one was not accepted."""
+    console = console or Console()
+    summaries = []
+    for run_dir in arguments.runs or [newest_run(RUNS)]:
+        summaries.append(merge_run(run_dir))
+        show(summaries[-1], run_dir, console)
+    return 0 if all(summary['accepted'] for summary in summaries) else 1
+
+
+def newest_run(folder: Path) -> Path:
+    """Return the run in `folder` that started last, by name; UserError if there is none."""
+    runs = sorted(path for path in folder.glob('*') if path.is_dir())
+    if not runs:
+        raise UserError(f'report: no run in {folder.resolve()}')
+    return runs[-1]
+
+
+def show(summary: Summary, run_dir: Path, console: Console) -> None:
+    """Print the figures, and what kept the run from being accepted."""
+    console.print(_walk_table(summary))
+    console.print(_latency_table(summary))
+    for name in summary['missing']:
+        console.print(f'missing: {name}', markup=False)
+    for criterion in summary['criteria']:
+        if not criterion['met']:
+            value = _number(criterion['value'], 4)
+            limit = _number(criterion['limit'], 4)
+            console.print(f'not met: {criterion["name"]} {value}, limit {limit}')
+    console.print('accepted' if summary['accepted'] else 'not accepted', style='bold', end='  ')
+    console.print(str(run_dir), markup=False, highlight=False, soft_wrap=True)
+
+
+def _walk_table(summary: Summary) -> Table:
+    walk = summary['walk']
+    table = Table('', 'vx m/s', 'vy m/s', 'wz rad/s', title='walk')
+    for label, name in (
+        ('command', 'command'),
+        ('mean', 'mean_velocity'),
+        ('rms error', 'rmse_velocity'),
+    ):
+        table.add_row(label, *(_number(value, 3) for value in walk.get(name) or [None] * 3))
+    missed = f'{_number(summary["deadline_misses"])} of {_number(summary["slots"])} slots missed'
+    floor = f'floor: {_number(summary["floor_misses"])} of {_number(summary["floor_slots"])}'
+    table.caption = (
+        f'{_number(walk.get("run_seconds"), 1)} s of RUN, {_number(walk.get("distance_m"), 2)} m, '
+        f'drift {_number(walk.get("drift_m"), 2)} m, fell: {_number(walk["fell"])}\n'
+        f'{_number(summary["rate_hz"], 2)} Hz on {_number(summary["device"])}, {missed} ({floor})'
+    )
+    return table
+
+
+def _latency_table(summary: Summary) -> Table:
+    table = Table('ms', 'p50', 'p95', 'p99', 'max', title='latency in RUN')
+    for stage in STAGES:
+        figures = summary['latency_ms'][stage] or {}
+        table.add_row(stage, *(_number(figures.get(p), 3) for p in ('p50', 'p95', 'p99', 'max')))
+    return table
+
+
+def _number(value: object, digits: int = 0) -> str:
+    """Return a figure for people; a dash where it is not known."""
+    if value is None:
+        return '-'
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    return f'{value:.{digits}f}' if isinstance(value, float) else str(value)

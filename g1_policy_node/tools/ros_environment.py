@@ -1,0 +1,35 @@
+"""The environment of the ROS processes we start: their own domain, on this host alone."""
+
+import os
+import random
+import sys
+from collections.abc import Container, Mapping
+from pathlib import Path
+
+DOMAINS = range(1, 102)
+"""Domains whose ports stay below Linux's ephemeral range."""
+
+
+def ros_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return `environment` with what is unset filled in; the user's own settings stay."""
+    chosen = dict(environment)
+    chosen.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    if 'ROS_DOMAIN_ID' not in chosen:
+        chosen['ROS_DOMAIN_ID'] = str(free_domain(bound_udp_ports()))
+    # ROS wheels put their index under the Python prefix and set no environment.
+    if 'AMENT_PREFIX_PATH' not in chosen and Path(sys.prefix, 'share', 'ament_index').is_dir():
+        chosen['AMENT_PREFIX_PATH'] = sys.prefix
+    return chosen
+
+
+def free_domain(ports: Container[int]) -> int:
+    """Return a random domain whose discovery port is not among `ports`, if there is one."""
+    domains = random.sample(DOMAINS, len(DOMAINS))
+    return next((d for d in domains if 7400 + 250 * d not in ports), domains[0])
+
+
+def bound_udp_ports() -> set[int]:
+    """Return the UDP ports in use on this host; empty where the kernel does not say."""
+    table = Path('/proc/net/udp')
+    lines = table.read_text().splitlines()[1:] if table.exists() else []
+    return {int(line.split()[1].rpartition(':')[2], 16) for line in lines}
