@@ -8,13 +8,6 @@ EXTRAS := lint,sim,test,torch,wheels
 ARGS ?=
 PIP_ARGS ?=
 
-# Nothing that make starts talks to another host or to another run, unless the user chose so.
-ifndef ROS_DOMAIN_ID
-ROS_DOMAIN_ID := $(shell shuf -i 1-101 -n 1)
-endif
-ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
-export ROS_DOMAIN_ID ROS_AUTOMATIC_DISCOVERY_RANGE
-
 # .venv has its own ROS: a sourced distribution must not mix with it.
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export AMENT_PREFIX_PATH := $(VIRTUAL_ENV)

@@ -1,13 +1,14 @@
 """Keeps every test to this host and to a ROS domain of its own."""
 
 import os
-import random
 import sys
 import tempfile
 from pathlib import Path
 
+from g1_policy_node.tools.ros_environment import bound_udp_ports, free_domain
+
 # Set before anything imports rclpy, which reads them once; inherited by every process started.
-os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
+os.environ['ROS_DOMAIN_ID'] = str(free_domain(bound_udp_ports()))
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 os.environ['ROS_LOG_DIR'] = tempfile.mkdtemp(prefix='g1-test-log-')
 if Path(sys.prefix, 'share', 'ament_index').is_dir():  # ROS came as wheels.
