@@ -48,7 +48,7 @@ class PolicyNode(LifecycleNode):
         declare_parameters(self, find_data('config/safety.yaml'))
         self._transitions: list[dict[str, Any]] = []
         self._lock = threading.Lock()
-        self._clock: TickClock = SteadyClock()
+        self._tick_clock: TickClock = SteadyClock()
         self._mode_publisher = self.create_publisher(String, '~/mode', LATCHED_QOS)
         self.modes = ModeLatch(self._on_mode)
         self._on_mode(self.modes.mode, self.modes.reason)
@@ -90,7 +90,7 @@ class PolicyNode(LifecycleNode):
         self._loop = ControlLoop(
             router,
             self._io,
-            self._clock,
+            self._tick_clock,
             self._recorder,
             round(contract.step_dt * 1e9),
             self._lock,
@@ -125,7 +125,7 @@ class PolicyNode(LifecycleNode):
         self._prepared = prepared = prepare(settings, self.modes)
         contract = prepared.bundle.contract
         simulated = self.get_parameter('use_sim_time').value
-        self._clock = SimulatedClock(self) if simulated else SteadyClock()
+        self._tick_clock = SimulatedClock(self) if simulated else SteadyClock()
         self._io = RouterIo(self, contract, settings.cmd_vel_stamped)
         for device, difference in prepared.actors.differences.items():
             self.get_logger().info(f'{device}: prepared, golden actions within {difference:.1e}')
@@ -164,7 +164,7 @@ class PolicyNode(LifecycleNode):
             self.modes.unlatch(Mode.INACTIVE, 'reset while not active')
             response.success, response.message = True, 'reset; not active'
             return response
-        return self._answer(response, lambda router: router.reset(self._clock.now()))
+        return self._answer(response, lambda router: router.reset(self._tick_clock.now()))
 
     def _answer(self, response: Any, ask: Callable[[Router], Answer]) -> Any:
         if self._loop is None or self._prepared is None:
@@ -210,7 +210,7 @@ class PolicyNode(LifecycleNode):
     # --- telling ------------------------------------------------------------------------------
 
     def _on_mode(self, mode: Mode, reason: str) -> None:
-        now = self._clock.now()
+        now = self._tick_clock.now()
         self._transitions.append({'tick_ns': now, 'mode': mode.value, 'reason': reason})
         self._mode_publisher.publish(String(data=f'{mode.value}: {reason}'))
         self.get_logger().info(f'{mode.value}: {reason}')
@@ -261,6 +261,16 @@ class PolicyNode(LifecycleNode):
             self._warn(f'run_dir {folder} cannot be written: {error.strerror}')
 
 
+def _serve(executor: SingleThreadedExecutor, node: PolicyNode) -> None:
+    """Serve one request; an error in it must not take the robot's router down."""
+    try:
+        executor.spin_once(timeout_sec=STOP_POLL_S)
+    except ExternalShutdownException:
+        raise
+    except Exception as error:
+        node.get_logger().error(f'error while serving a request: {error!r}')
+
+
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT or SIGTERM; 2 for a mistake in what was given."""
     stopping = threading.Event()
@@ -276,7 +286,7 @@ def main(args: list[str] | None = None) -> int:
                 return 2
             node.trigger_activate()
         while not stopping.is_set():
-            executor.spin_once(timeout_sec=STOP_POLL_S)
+            _serve(executor, node)
         node.trigger_shutdown()
     except UserError as error:
         print(f'g1_policy: {error}', file=sys.stderr)

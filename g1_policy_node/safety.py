@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -39,9 +40,11 @@ class LimitEntry:
     source: str
 
 
-def load_limits(path: Path) -> dict[str, LimitEntry]:
+def load_limits(path: Path) -> Mapping[str, LimitEntry]:
     """Read config/safety.yaml; UserError names every missing or unknown limit."""
-    table: dict[str, LimitEntry] = build(dict[str, LimitEntry], read_yaml(path), str(path))
+    table: Mapping[str, LimitEntry] = build(
+        Mapping[str, LimitEntry], read_yaml(path), str(path)
+    )
     names = {f.name for f in dataclasses.fields(SafetyLimits)}
     wrong = sorted(names ^ set(table))
     if wrong:
