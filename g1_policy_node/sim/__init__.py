@@ -1,0 +1,1 @@
+"""Simulated robots: the same topics and services as the real one."""
