@@ -45,6 +45,7 @@ class CommandSource(Node):
         part = {
             'duration': self.player.duration,
             'run_seconds': self.player.run_seconds,
+            'last_tick_ns': self.player.last,
             'completed': self.player.completed,
             'ended': self.player.ended,
         }

@@ -55,7 +55,8 @@ class Player:
     """Plays a script while the router is in RUN: zero before, over after `duration` s (0: never).
 
     `exit_code` is None until it is over: 0 after the duration, 1 once RUN ended in DAMP; `ended`
-    says why. `run_seconds` is how long RUN lasted, by the clock of the `now` (ns) it is given.
+    says why. `run_seconds` is how long RUN lasted until `last`, the newest `now` (ns) of RUN; None
+    if there was none.
     """
 
     def __init__(self, script: Script, duration: float) -> None:
@@ -64,6 +65,7 @@ class Player:
         self.exit_code: int | None = None
         self.ended = 'stopped'
         self.run_seconds = 0.0
+        self.last: int | None = None
         self._run_since: int | None = None
 
     def hear(self, mode: str, now: int) -> None:
@@ -80,6 +82,7 @@ class Player:
         """Return the command (vx, vy, wz) at this moment."""
         if self._run_since is None:
             return 0.0, 0.0, 0.0
+        self.last = now
         # Simulated time can jump back; the script does not.
         self.run_seconds = max((now - self._run_since) / 1e9, 0.0)
         if 0 < self.duration <= self.run_seconds:

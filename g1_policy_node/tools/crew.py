@@ -4,7 +4,6 @@ import ctypes
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +46,19 @@ class Member:
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
         return self.process.poll()
+
+    def stop(self) -> bool:
+        """Send SIGINT, and SIGKILL after GRACE; return whether SIGINT was enough."""
+        if self.exit_code is not None:
+            return True
+        os.killpg(self.process.pid, signal.SIGINT)
+        try:
+            self.process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            return False
+        return True
 
     def tail(self, lines: int) -> list[str]:
         """Return the last lines it wrote."""
@@ -105,15 +117,8 @@ class Crew:
         return max(gone, key=lambda member: member.exit_code != 0, default=None)
 
     def stop(self) -> list[str]:
-        """Send SIGINT to all, then SIGKILL to what is left; return the names of the killed."""
-        running = [member for member in self.members if member.exit_code is None]
-        for member in running:
-            os.killpg(member.process.pid, signal.SIGINT)
-        deadline = time.monotonic() + GRACE
-        while any(member.exit_code is None for member in running) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        killed = [member for member in running if member.exit_code is None]
-        for member in killed:
-            os.killpg(member.process.pid, signal.SIGKILL)
-            member.process.wait()
-        return [member.name for member in killed]
+        """Stop all, the last started first; return the names of those that had to be killed.
+
+        In turn, so that the simulator outlives the router, which would take it for lost.
+        """
+        return [member.name for member in reversed(self.members) if not member.stop()]

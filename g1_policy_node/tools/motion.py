@@ -15,14 +15,17 @@ GAIT_PERIOD = 0.8
 """Seconds; the base sways once in each, so headings and paths are averaged over one."""
 
 
-def walk_figures(track: Part, timing: Part | None) -> dict[str, Any]:
+def walk_figures(track: Part, timing: Part | None, until_ns: int | None) -> dict[str, Any]:
     """Return the figures of the longest stretch of RUN; None for what it is too short for.
+
+    What comes after `until_ns` on the tick clock is left out: nobody commands the robot then.
 
     Velocities (vx, vy, wz) in the base frame, m/s and rad/s: `command` and `mean_velocity` after
     the first 3 s, `rmse_velocity` between the two. `drift_m` to the left of the heading held 3 s
     into RUN; `distance_m` along the path, sway averaged out.
     """
-    run = longest_stretch(track['running'])
+    commanded = True if until_ns is None else track['tick_ns'] <= until_ns
+    run = longest_stretch(track['running'] & commanded)
     time = track['time'][run]
     figures: dict[str, Any] = {
         'run_seconds': float(time[-1] - time[0]) if len(time) else 0.0,

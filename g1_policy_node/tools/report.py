@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -35,7 +36,11 @@ def newest_run(folder: Path) -> Path:
 def show(summary: Summary, run_dir: Path, console: Console) -> None:
     """Print the figures, and what kept the run from being accepted."""
     console.print(_walk_table(summary))
+    for line in _walk_lines(summary):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(_latency_table(summary))
+    if not summary['accepted'] and summary['ended']:
+        console.print(f'ended: {summary["ended"]}', markup=False, highlight=False)
     for name in summary['missing']:
         console.print(f'missing: {name}', markup=False)
     for criterion in summary['criteria']:
@@ -49,25 +54,29 @@ def show(summary: Summary, run_dir: Path, console: Console) -> None:
 
 def _walk_table(summary: Summary) -> Table:
     walk = summary['walk']
-    table = Table('', 'vx m/s', 'vy m/s', 'wz rad/s', title='walk')
+    table = Table('', 'vx m/s', 'vy m/s', 'wz rad/s', box=SIMPLE)
     for label, name in (
         ('command', 'command'),
         ('mean', 'mean_velocity'),
         ('rms error', 'rmse_velocity'),
     ):
         table.add_row(label, *(_number(value, 3) for value in walk.get(name) or [None] * 3))
-    missed = f'{_number(summary["deadline_misses"])} of {_number(summary["slots"])} slots missed'
-    floor = f'floor: {_number(summary["floor_misses"])} of {_number(summary["floor_slots"])}'
-    table.caption = (
-        f'{_number(walk.get("run_seconds"), 1)} s of RUN, {_number(walk.get("distance_m"), 2)} m, '
-        f'drift {_number(walk.get("drift_m"), 2)} m, fell: {_number(walk["fell"])}\n'
-        f'{_number(summary["rate_hz"], 2)} Hz on {_number(summary["device"])}, {missed} ({floor})'
-    )
     return table
 
 
+def _walk_lines(summary: Summary) -> list[str]:
+    walk = summary['walk']
+    missed = f'{_number(summary["deadline_misses"])} of {_number(summary["slots"])} slots missed'
+    floor = f'floor: {_number(summary["floor_misses"])} of {_number(summary["floor_slots"])}'
+    return [
+        f'{_number(walk.get("run_seconds"), 1)} s of RUN, {_number(walk.get("distance_m"), 2)} m, '
+        f'drift {_number(walk.get("drift_m"), 2)} m, fell: {_number(walk["fell"])}',
+        f'{_number(summary["rate_hz"], 2)} Hz on {_number(summary["device"])}, {missed} ({floor})',
+    ]
+
+
 def _latency_table(summary: Summary) -> Table:
-    table = Table('ms', 'p50', 'p95', 'p99', 'max', title='latency in RUN')
+    table = Table('ms in RUN', 'p50', 'p95', 'p99', 'max', box=SIMPLE)
     for stage in STAGES:
         figures = summary['latency_ms'][stage] or {}
         table.add_row(stage, *(_number(figures.get(p), 3) for p in ('p50', 'p95', 'p99', 'max')))

@@ -47,13 +47,15 @@ def merge_run(run_dir: Path) -> dict[str, Any]:
 def summarize(parts: Parts) -> dict[str, Any]:
     """Return the figures of a run, None for what is not known, and whether it is accepted."""
     node, floor, sim = parts.node or {}, parts.floor or {}, parts.simulator or {}
-    walk = walk_figures(parts.track, parts.timing) if parts.track else {}
+    until = (parts.command or {}).get('last_tick_ns')
+    walk = walk_figures(parts.track, parts.timing, until) if parts.track else {}
     walk['fell'] = fell(parts)
     met = criteria(parts, walk)
     return {
         'accepted': all(criterion.met for criterion in met) and not parts.missing,
         'criteria': [criterion._asdict() for criterion in met],
         'missing': list(parts.missing),
+        'ended': (parts.command or {}).get('ended'),
         'ticks': node.get('ticks'),
         'slots': node.get('slots'),
         'rate_hz': None if parts.timing is None else rate(parts.timing),

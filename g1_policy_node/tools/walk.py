@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.status import Status
 
 from g1_policy_node.bringup import Options, processes, write_parameters
+from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.run_folder import create_run_folder, write_plan
 from g1_policy_node.tools.crew import Crew, Member
 from g1_policy_node.tools.report import show
@@ -49,6 +50,8 @@ class Ending(NamedTuple):
 def walk(options: Options) -> int:
     """Walk, merge the evidence, show it; 0 accepted, 1 not accepted."""
     console = Console()
+    if options.policy:
+        load_bundle(resolve_bundle(options.policy))
     run_dir = create_run_folder(options.run_dir, 'walk')
     options = replace(options, run_dir=str(run_dir))
     specs = processes(options)
