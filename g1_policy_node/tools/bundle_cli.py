@@ -169,7 +169,7 @@ def _diff(args: argparse.Namespace) -> int:
     for key in differing:
         left, right = (json.dumps(x[key]) if key in x else 'not there' for x in (a, b))
         print(f'{key}: {left} | {right}')
-    print(f'{len(differing)} fields differ' if differing else 'the contracts are equal')
+    print(f'fields that differ: {len(differing)}' if differing else 'the contracts are equal')
     return 1 if differing else 0
 
 

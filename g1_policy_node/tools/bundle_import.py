@@ -7,6 +7,7 @@ import hashlib
 import io
 import platform
 import re
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
@@ -147,8 +148,8 @@ def _refuse_other_kinds(raw: bytes, path: Path) -> None:
             raise UserError(f'{path}: a TorchScript export; give the training checkpoint')
         if not any(name.endswith('/data.pkl') for name in names):
             raise UserError(f'{path}: a zip archive, but not one of torch.save')
-    elif not raw.startswith(b'\x80'):
-        raise UserError(f'{path}: not a file of torch.save (ONNX, safetensors or other)')
+    elif not raw.startswith(b'\x80\x02'):  # the older format is a pickle of protocol 2
+        raise UserError(f'{path}: not a file of torch.save (ONNX, safetensors, pickle or other)')
 
 
 def _load(raw: bytes, path: Path) -> object:
@@ -159,18 +160,21 @@ def _load(raw: bytes, path: Path) -> object:
     if tuple(map(int, re.findall(r'\d+', torch.__version__)[:2])) < FIRST_SAFE_TORCH:
         raise UserError(f'torch {torch.__version__} reads no untrusted files; use 2.6 or later')
     try:
-        return torch.load(io.BytesIO(raw), map_location='cpu', weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # on pickle protocols; what matters raises
+            return torch.load(io.BytesIO(raw), map_location='cpu', weights_only=True)
     except Exception as error:  # whatever the reader raises, the file is what is wrong
-        blocked = re.search(r'GLOBAL (\S+)', str(error))
-        if blocked:
-            reason = f'it asks for {blocked[1]}, which is no part of a checkpoint; nothing was run'
-        else:
-            reason = f'truncated, damaged or no checkpoint: {_first_sentence(error)}'
-        raise UserError(f'{path}: {reason}') from None
+        raise UserError(f'{path}: {_why_refused(error)}') from None
 
 
-def _first_sentence(error: Exception) -> str:
-    return ' '.join(str(error).split())[:160] or type(error).__name__
+def _why_refused(error: Exception) -> str:
+    """Say why torch read nothing, without its advice to switch the safety off."""
+    text = str(error)
+    if blocked := re.search(r'GLOBAL (\S+)', text):
+        return f'it asks for {blocked[1]}, which is no part of a checkpoint; nothing was run'
+    if refused := re.search(r'WeightsUnpickler error:\s*(.+)', text):
+        return f"torch's weights-only reader refuses it ({refused[1]:.120}); nothing was run"
+    return f'truncated, damaged or no checkpoint ({" ".join(text.split()) or type(error):.120})'
 
 
 def _map_actor(
