@@ -20,7 +20,7 @@ _HELD_INERTIA = 1e9
 class MujocoRobot:
     """A G1 with the contract's gains, armature and effort limits; see protocol.Robot.
 
-    `physics_dt` is one step in s. Construction takes about half a second.
+    `physics_dt` is one step in s.
     """
 
     simulator = 'mujoco'

@@ -63,6 +63,8 @@ class SimNode:
         node.create_service(SetBool, '~/hoist', self._on_hoist)
         node.create_service(Trigger, '~/reset', self._on_reset)
         node.create_service(Trigger, '~/push', self._on_push)
+        what = f'{robot.simulator} {robot.version}, physics {hz} Hz, sensors {settings.rate} Hz'
+        node.get_logger().info(f'{what}, hoist {settings.hoist}')
 
     def run(self) -> None:
         """Simulate until `stop`: in real time, or in lock-step with the commands."""

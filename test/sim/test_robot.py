@@ -65,6 +65,15 @@ def test_gains_armature_and_limits_of_the_model_are_the_contracts(contract: Cont
     assert model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST
 
 
+def test_leaving_out_what_is_only_seen_changes_no_inertia(contract: Contract) -> None:
+    whole = mujoco.MjModel.from_xml_path(str(find_mjcf()))
+    ours = build_model(contract, 0.005)
+    assert ours.nmesh == 0
+    np.testing.assert_array_equal(ours.body_mass, whole.body_mass)
+    np.testing.assert_array_equal(ours.body_inertia, whole.body_inertia)
+    assert ours.ngeom == np.count_nonzero(whole.geom_contype) + 1  # And the floor.
+
+
 def test_floor_friction_is_the_one_asked_for(contract: Contract) -> None:
     assert build_model(contract, 0.005).geom('floor').friction[0] == 1.0
     assert build_model(contract, 0.005, 0.6).geom('floor').friction[0] == 0.6
