@@ -45,6 +45,8 @@ def test_the_plan_says_what_was_started_and_how_busy_the_machine_was(tmp_path: P
 
 
 def test_what_is_no_number_is_null_in_json(tmp_path: Path) -> None:
-    run_folder.write_json(tmp_path / 'a.json', {'a': [1.5, float('nan')], 'b': {'c': float('inf')}})
+    run_folder.write_json(
+        tmp_path / 'a.json', {'a': [1.5, float('nan')], 'b': {'c': float('inf')}}
+    )
     assert json.loads((tmp_path / 'a.json').read_text()) == {'a': [1.5, None], 'b': {'c': None}}
     assert [path.name for path in tmp_path.iterdir()] == ['a.json']

@@ -1,0 +1,65 @@
+"""Devices are named exactly, prepared before use, and never swapped for another."""
+
+import pytest
+
+from g1_policy_node import devices
+from g1_policy_node.devices import ActorPool, check_device_name, prepared_devices
+from g1_policy_node.types import UserError
+
+
+class StubActor:
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+
+def pool(*names: str) -> ActorPool:
+    return ActorPool(names, StubActor, lambda actor: 0.0)
+
+
+@pytest.mark.parametrize('name', ['gpu', 'cuda', 'CPU', 'cuda:', 'cuda:-1', 'cuda:x', '', 'cpu '])
+def test_what_is_no_device_name_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match='is neither cpu nor cuda:N'):
+        check_device_name(name)
+
+
+@pytest.mark.parametrize(
+    ('requested', 'cuda_devices', 'prepared'),
+    [
+        (['auto'], 0, ('cpu',)),
+        (['auto'], 2, ('cpu', 'cuda:0', 'cuda:1')),
+        (['cuda:1'], 0, ('cpu', 'cuda:1')),
+        (['cpu', 'cpu'], 1, ('cpu',)),
+    ],
+)
+def test_cpu_is_always_prepared_and_auto_takes_what_the_driver_shows(
+    monkeypatch, requested, cuda_devices, prepared
+) -> None:
+    monkeypatch.setattr(devices, 'cuda_device_count', lambda: cuda_devices)
+    assert prepared_devices(requested) == prepared
+
+
+@pytest.mark.parametrize(
+    ('device', 'cuda_devices', 'says'),
+    [
+        ('cuda:0', 0, 'no NVIDIA driver or device here'),
+        ('cuda:7', 2, r'the driver shows 2'),
+        ('cuda:0', 1, 'not prepared at start'),
+        ('tpu', 1, 'neither cpu nor cuda:N'),
+    ],
+)
+def test_a_device_that_was_not_prepared_is_refused_with_the_reason(
+    monkeypatch, device: str, cuda_devices: int, says: str
+) -> None:
+    monkeypatch.setattr(devices, 'cuda_device_count', lambda: cuda_devices)
+    with pytest.raises(UserError, match=says):
+        pool('cpu').get(device)
+
+
+def test_actions_are_compared_again_before_a_device_takes_over() -> None:
+    seen = []
+    actors = ActorPool(
+        ['cpu', 'cuda:0'], StubActor, lambda actor: seen.append(actor.device) or 0.0
+    )
+    actors.recheck('cuda:0', in_use='cpu')
+    actors.recheck('cpu', in_use='cpu')  # in use: its arrays belong to the tick
+    assert seen == ['cpu', 'cuda:0', 'cuda:0']

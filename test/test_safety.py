@@ -1,0 +1,98 @@
+"""No target leaves the gate that is not finite, within the limits and within reach."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from samples import CONTRACT, DEFAULT, LIMITS, random_state
+
+from g1_policy_node.observation import projected_gravity
+from g1_policy_node.paths import find_data
+from g1_policy_node.safety import SafetyGate, SafetyLimits, load_limits
+from g1_policy_node.types import UserError, Verdict
+
+LOW, HIGH = CONTRACT.per_joint('position_limits').T
+STEP = LIMITS.max_target_rate * CONTRACT.step_dt
+
+
+@pytest.fixture
+def gate() -> SafetyGate:
+    return SafetyGate(CONTRACT, LIMITS)
+
+
+@given(
+    arrays(np.float64, 29, elements=st.floats(-1e6, 1e6)),
+    arrays(np.float64, 29, elements=st.floats(0, 1)),
+)
+def test_whatever_finite_target_comes_what_leaves_is_in_range_and_in_reach(target, share) -> None:
+    gate = SafetyGate(CONTRACT, LIMITS)
+    previous = LOW + share * (HIGH - LOW)
+    checked = gate.check(target, previous)
+    assert np.all(checked.target >= LOW - LIMITS.position_margin)
+    assert np.all(checked.target <= HIGH + LIMITS.position_margin)
+    assert np.all(np.abs(checked.target - previous) <= STEP + 1e-9)
+    assert (checked.verdict is Verdict.PASS) == bool(np.all(checked.target == target))
+
+
+def test_a_target_within_limits_is_not_altered(gate: SafetyGate) -> None:
+    target = DEFAULT + 0.9 * STEP * np.sign(np.arange(29) - 14)
+    target = np.clip(target, LOW, HIGH)
+    checked = gate.check(target, DEFAULT)
+    np.testing.assert_array_equal(checked.target, target)
+    assert checked.verdict is Verdict.PASS
+    assert not any(gate.counters.values())
+
+
+def test_each_layer_counts_for_itself(gate: SafetyGate) -> None:
+    beyond = DEFAULT.copy()
+    ankle = CONTRACT.joint_names.index('left_ankle_roll_joint')
+    beyond[ankle] = HIGH[ankle] + LIMITS.position_margin + 0.01
+    assert gate.check(beyond, DEFAULT).verdict is Verdict.CLIP
+    assert gate.counters['target_position_clipped'] == 1
+    assert gate.counters['target_rate_clipped'] == 0
+    fast = DEFAULT.copy()
+    fast[0] += STEP + 0.01
+    assert gate.check(fast, DEFAULT).target[0] == DEFAULT[0] + STEP
+    assert gate.counters['target_rate_clipped'] == 1
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+def test_an_action_that_is_not_finite_is_a_fault_that_names_the_joint(gate, bad: float) -> None:
+    action = np.zeros(29)
+    action[9] = bad
+    assert gate.action_fault(action).reason == 'action of right_knee_joint is not finite'
+    assert gate.counters['action_not_finite'] == 1
+    assert gate.action_fault(np.zeros(29)) is None
+
+
+@pytest.mark.parametrize(
+    ('angle', 'faulty'), [(0.0, False), (0.99, False), (1.01, True), (3.1, True)]
+)
+@pytest.mark.parametrize('axis', [0, 1])
+def test_a_tilt_beyond_the_limit_is_a_fault_about_any_axis(gate, angle, faulty, axis) -> None:
+    quat = np.zeros(4)
+    quat[axis], quat[3] = np.sin(angle / 2), np.cos(angle / 2)
+    state = random_state(np.random.default_rng(0))._replace(gravity=projected_gravity(quat))
+    assert (gate.tilt_fault(state) is not None) == faulty
+
+
+def test_every_limit_in_the_table_has_a_source_and_is_used() -> None:
+    table = load_limits(find_data('config/safety.yaml'))
+    assert set(table) == {f.name for f in dataclasses.fields(SafetyLimits)}
+    assert all(entry.source and entry.value > 0 for entry in table.values())
+    package = ''.join(p.read_text() for p in find_data('g1_policy_node').glob('*.py'))
+    assert all(f'limits.{name}' in package for name in table)
+
+
+def test_a_limit_that_is_missing_or_unknown_is_named(tmp_path: Path) -> None:
+    table = yaml.safe_load(find_data('config/safety.yaml').read_text())
+    table['max_tlit'] = table.pop('max_tilt')
+    path = tmp_path / 'safety.yaml'
+    path.write_text(yaml.safe_dump(table))
+    with pytest.raises(UserError, match='max_tilt, max_tlit'):
+        load_limits(path)
