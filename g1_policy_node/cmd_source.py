@@ -31,6 +31,7 @@ class CommandSource(Node):
             raise UserError(f'duration {duration:g} s, rate {rate:g} Hz: out of range')
         self.player = Player(script, duration)
         self._run_dir = self._text('run_dir', 'folder for the evidence; empty: none')
+        self._refuse_unknown()
         simulated = self.get_parameter('use_sim_time').value
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._tick_clock = self.get_clock() if simulated else steady
@@ -84,6 +85,12 @@ class CommandSource(Node):
         if not isinstance(value, str):
             raise UserError(f'{name}: expected text, got {value!r}')
         return value
+
+    def _refuse_unknown(self) -> None:
+        # rclpy has no public way to see overrides of parameters that nobody declares.
+        for name in self._parameter_overrides:
+            if not self.has_parameter(name) and not name.startswith('qos_overrides.'):
+                raise UserError(f'parameter {name} does not exist')
 
     def _declared(self, name: str, default: float | str, description: str) -> Any:
         """Declare with any type: 1 is a fine velocity, and a wrong type gets our own words."""

@@ -10,6 +10,7 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from g1_policy_node.newest import LATCHED_QOS, NewestMessage
+from g1_policy_node.types import Mode
 
 
 class Snapshot(NamedTuple):
@@ -27,7 +28,9 @@ class Snapshot(NamedTuple):
 
     def line(self) -> str:
         """Return one line for people."""
-        parts = [f'{self.mode or "no node yet":8}']
+        parts = [self.mode or 'no node yet']
+        if self.mode != Mode.RUN.value and self.reason:
+            parts[0] += f': {self.reason}'
         if self.velocity is not None:
             vx, vy, wz = self.velocity
             parts.append(f'vx {vx:+.2f}  vy {vy:+.2f} m/s  wz {wz:+.2f} rad/s')

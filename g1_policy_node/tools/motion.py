@@ -24,8 +24,11 @@ def walk_figures(track: Part, timing: Part | None, until_ns: int | None) -> dict
     the first 3 s, `rmse_velocity` between the two. `drift_m` to the left of the heading held 3 s
     into RUN; `distance_m` along the path, sway averaged out.
     """
-    commanded = True if until_ns is None else track['tick_ns'] <= until_ns
-    run = longest_stretch(track['running'] & commanded)
+    # A simulator that was stopped before its first row leaves arrays without a type.
+    running = track['running'].astype(bool)
+    run = longest_stretch(
+        running if until_ns is None else running & (track['tick_ns'] <= until_ns)
+    )
     time = track['time'][run]
     figures: dict[str, Any] = {
         'run_seconds': float(time[-1] - time[0]) if len(time) else 0.0,

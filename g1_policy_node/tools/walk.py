@@ -1,6 +1,7 @@
 """`g1-policy walk`: simulator, node and command source as processes, watched to the end."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -30,6 +31,7 @@ PLAIN_PERIOD = 2.0
 
 _STARTED = frozenset({Mode.RUN.value, Mode.HOLD.value, Mode.DAMP.value})
 _BAD_USAGE = 2
+_LOG_PREFIX = re.compile(r'^\[\w+\] \[[\d.]+\] \[\S+\]: ')
 
 
 class End(Enum):
@@ -92,11 +94,12 @@ def _watch(crew: Crew, options: Options, stopped: Callable[[], bool], console: C
     with Monitor(options.namespace) as monitor, console.status('starting') as status:
         while True:
             snapshot = monitor.poll()
-            _show_warnings(crew, console)
-            shown = _show_progress(snapshot.line(), status, console, shown)
-            waits_for_run = waits_for_run and snapshot.mode not in _STARTED
             if (gone := crew.ended()) is not None:
                 return _process_ended(gone)
+            if snapshot.mode in _STARTED:
+                _show_warnings(crew, console)
+            shown = _show_progress(snapshot.line(), status, console, shown)
+            waits_for_run = waits_for_run and snapshot.mode not in _STARTED
             if stopped():
                 return Ending(End.INTERRUPTED, ('stopped by a signal',))
             if waits_for_run and time.monotonic() - started > START_LIMIT:
@@ -109,12 +112,18 @@ def _process_ended(member: Member) -> Ending:
     if member.exit_code == 0 and member.name == 'cmd_source':
         return Ending(End.DONE)
     if member.exit_code == _BAD_USAGE:
-        raise UserError(' '.join(member.tail(1)) or f'{member.name}: refused its parameters')
-    if member.name == 'cmd_source':
-        return Ending(End.FAILED, tuple(member.tail(1)))
+        raise UserError(_last_words(member))
+    if member.exit_code == 1 and member.name == 'cmd_source':
+        return Ending(End.FAILED, (_last_words(member),))
     lines = tuple(f'  {line}' for line in member.tail(10))
     said = f'{member.name} ended by itself (code {member.exit_code}); its last lines:'
     return Ending(End.FAILED, (said, *lines))
+
+
+def _last_words(member: Member) -> str:
+    """Return its last line, without what ROS puts in front of a log line."""
+    last = ''.join(member.tail(1)) or f'{member.name} ended with code {member.exit_code}'
+    return _LOG_PREFIX.sub(f'{member.name}: ', last)
 
 
 def _show_warnings(crew: Crew, console: Console) -> None:

@@ -276,6 +276,19 @@ def test_a_run_shorter_than_the_settling_time_has_no_mean(tmp_path: Path) -> Non
     assert unmet(summary) == ['vx_error']
 
 
+def test_a_run_that_ended_before_the_first_row_is_summed_up_too(tmp_path: Path) -> None:
+    def nothing(given: dict[str, Any]) -> None:
+        for name in ('timing.npz', 'sim.npz'):
+            given[name] = {column: np.array([]) for column in given[name]}
+        given['node.json'].update(ticks=0, slots=0, deadline_misses=0)
+
+    summary = merged(tmp_path, nothing)
+    assert summary['walk']['run_seconds'] == 0.0
+    assert summary['rate_hz'] is None
+    assert summary['latency_ms']['act'] is None
+    assert unmet(summary) == ['fell', 'vx_error', 'missed_share']
+
+
 def test_a_robot_that_flew_apart_is_null_in_the_summary_and_not_accepted(tmp_path: Path) -> None:
     def explode(given: dict[str, Any]) -> None:
         given['sim.npz']['lin_vel'][-1] = np.nan

@@ -1,0 +1,149 @@
+"""Renders the bring-up for `ros2 launch`: arguments, processes and how a walk ends."""
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from launch import Event, LaunchContext
+from launch.action import Action
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    ExecuteProcess,
+    LogInfo,
+    RegisterEventHandler,
+    Shutdown,
+)
+from launch.event_handlers import OnProcessExit, OnShutdown
+from launch.events import matches_action
+from launch.events.process import ProcessExited, ShutdownProcess
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+from launch_ros.substitutions import ExecutableInPackage
+
+from g1_policy_node.bringup import (
+    DESCRIPTIONS,
+    Options,
+    ProcessSpec,
+    choices,
+    default_text,
+    processes,
+    read_options,
+    simulator,
+    write_parameters,
+)
+from g1_policy_node.paths import PACKAGE
+from g1_policy_node.run_folder import create_run_folder, write_plan
+from g1_policy_node.types import UserError
+
+WALK = tuple(item.name for item in fields(Options))
+SIM = ('policy', 'lockstep', 'use_sim_time', 'params_file', 'namespace', 'log_level', 'run_dir')
+"""The options that mean something to the simulator alone."""
+
+GRACE = {'sigterm_timeout': '3', 'sigkill_timeout': '2'}
+
+
+def declare(names: Collection[str]) -> list[Action]:
+    """Return the launch arguments of these options."""
+    return [
+        DeclareLaunchArgument(
+            name,
+            default_value=default_text(name),
+            description=DESCRIPTIONS[name],
+            choices=list(choices(name)) or None,
+        )
+        for name in names
+    ]
+
+
+def walk(context: LaunchContext) -> list[Action]:
+    """Return the processes of a walk; the first to end ends it, and a report follows."""
+    options = _options(context, WALK, 'walk')
+    specs = processes(options)
+    actions = _start(options, specs)
+    ending = Ending(actions, options.run_dir)
+    return [
+        *actions,
+        RegisterEventHandler(OnProcessExit(on_exit=ending.on_exit)),
+        RegisterEventHandler(OnShutdown(on_shutdown=ending.on_shutdown)),
+    ]
+
+
+def sim(context: LaunchContext) -> list[Action]:
+    """Return the simulator alone; launch ends with it."""
+    options = _options(context, SIM, 'sim')
+    [action] = _start(options, [simulator(options)])
+    shutdown = OnProcessExit(
+        target_action=action, on_exit=[Shutdown(reason='the simulator ended')]
+    )
+    return [action, RegisterEventHandler(shutdown)]
+
+
+class Ending:
+    """Stops the rest once one process has ended, then merges their evidence."""
+
+    def __init__(self, actions: Sequence[Action], run_dir: str) -> None:
+        self._running = list(actions)
+        self._run_dir = run_dir
+        self._report = ExecuteProcess(
+            cmd=[ExecutableInPackage('g1-policy', PACKAGE), 'report', run_dir], output='screen'
+        )
+
+    def on_exit(self, event: ProcessExited, context: LaunchContext) -> list[Action] | None:
+        """Return what follows from this process's end."""
+        if event.action is self._report:
+            if event.returncode != 0:
+                # The one way to make `ros2 launch` itself exit non-zero.
+                raise RuntimeError('the walk was not accepted')
+            return [Shutdown(reason='the walk is over')]
+        if event.action not in self._running:
+            return None
+        self._running.remove(event.action)
+        if not self._running:
+            return [self._report]
+        # In turn, so that the simulator outlives the router, which would take it for lost.
+        stop = ShutdownProcess(process_matcher=matches_action(self._running[-1]))
+        return [EmitEvent(event=stop)]
+
+    def on_shutdown(self, event: Event, context: LaunchContext) -> list[Action]:
+        """Return a hint where launch was stopped before the report: it starts nothing now."""
+        if not self._running:
+            return []
+        return [LogInfo(msg=f'to merge and show this run: g1-policy report {self._run_dir}')]
+
+
+def _options(context: LaunchContext, names: Collection[str], what: str) -> Options:
+    texts = {name: LaunchConfiguration(name).perform(context) for name in names}
+    try:
+        options = read_options(texts)
+        return replace(options, run_dir=str(create_run_folder(options.run_dir, what)))
+    except UserError as error:
+        # launch shows an exception's text and exits non-zero.
+        raise RuntimeError(str(error)) from None
+
+
+def _start(options: Options, specs: Sequence[ProcessSpec]) -> list[Action]:
+    write_parameters(specs)
+    write_plan(options, specs, sys.argv)
+    return [_action(spec) for spec in specs]
+
+
+def _action(spec: ProcessSpec) -> Action:
+    common: dict[str, Any] = {
+        'output': 'both',
+        'additional_env': dict(spec.environment),
+        **GRACE,
+    }
+    if not spec.node:
+        executable = ExecutableInPackage(spec.executable, PACKAGE)
+        return ExecuteProcess(cmd=[executable, *spec.arguments], **common)
+    return Node(
+        package=PACKAGE,
+        executable=spec.executable,
+        name=spec.node,
+        namespace=spec.namespace or None,
+        parameters=[str(path) for path in spec.parameter_files],
+        ros_arguments=['--log-level', spec.log_level],
+        **common,
+    )
