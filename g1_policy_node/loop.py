@@ -36,6 +36,7 @@ class ControlLoop(threading.Thread):
     ) -> None:
         super().__init__(name='control', daemon=True)
         self._lock = lock
+        self.grid = SlotGrid(period_ns, 0)
         self.misses = MissCounter()
         self._router = router
         self._io = io
@@ -59,22 +60,22 @@ class ControlLoop(threading.Thread):
         gc.collect()
         gc.freeze()
         gc.disable()
-        grid = self._start()
-        last = gone = 0  # the slot of the last tick, and the newest slot that has begun
+        self.grid = self._start()
+        last = 0  # the slot of the last tick
         while not self._stopping.is_set():
             if self._clock.jumped_back():
-                grid = self._restart()
-                last = gone = 0
-            if not self._clock.sleep_until(grid.start(gone + 1)):
+                self.grid = self._restart()
+                last = 0
+            if not self._clock.sleep_until(self.grid.start(last + 1)):
                 continue
-            slot = grid.at(self._clock.now())
+            slot = self.grid.at(self._clock.now())
             try:
-                self._tick(grid, slot, slot - last)
+                self._tick(self.grid, slot, slot - last)
             except Exception as error:  # the robot must be safe whatever went wrong
                 self._log(f'error in a tick: {error!r}')
                 with self._lock:
                     self._router.estop(f'error in a tick: {error!r}')
-            last, gone = slot, grid.at(self._clock.now())
+            last = slot
 
     def _start(self) -> SlotGrid:
         """Wait for the clock to have a time, and start the slots there."""

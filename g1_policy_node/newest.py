@@ -27,7 +27,7 @@ COMMAND_QOS = QoSProfile(
 )
 LATCHED_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
-    depth=1,
+    depth=10,  # two changes of mode within a tick must both arrive
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )

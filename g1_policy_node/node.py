@@ -173,8 +173,10 @@ class PolicyNode(LifecycleNode):
             with self._lock:
                 answer = ask(self._prepared.router)
         response.success, response.message = answer
-        log = self.get_logger().info if answer.done else self.get_logger().warning
-        log(f'request: {answer.message}')
+        if answer.done:
+            self.get_logger().info(f'request: {answer.message}')
+        else:  # rclpy ties a line of code to one severity
+            self.get_logger().warning(f'request: {answer.message}')
         return response
 
     # --- parameters ---------------------------------------------------------------------------
