@@ -132,12 +132,15 @@ class SimulatedClock:
             return self.now() >= when and not self._went_back
 
     def at(self, monotonic_ns: int) -> int:
-        """Return the simulated time that stood when `monotonic_ns` was now."""
-        history = list(self._history)
-        for arrived, simulated in reversed(history):
-            if arrived <= monotonic_ns:
+        """Return the first simulated time that was told at `monotonic_ns` or later.
+
+        A driver publishes the sensors of an instant before that instant's /clock, so this is
+        the instant of a sample that came at `monotonic_ns`.
+        """
+        for arrived, simulated in list(self._history):
+            if arrived >= monotonic_ns:
                 return simulated
-        return history[0][1] if history else 0
+        return self.now()
 
     def jumped_back(self) -> bool:
         """Tell, once, that /clock went backwards."""

@@ -107,11 +107,11 @@ class ControlLoop(threading.Thread):
             taken = time.monotonic_ns()
             tick = self._router.tick(now, slots, inputs)
             if tick.target is not None:
+                # Read before publishing: a driver in lock-step answers with the next /clock.
+                self.misses.published(grid.at(self._clock.now()))
                 self._io.publish_command(tick.target)
                 published = time.monotonic_ns()
-        if published:
-            self.misses.published(grid.at(self._clock.now()))
-        elif tick.mode not in COMMANDING:
+        if tick.mode not in COMMANDING:
             self.misses.not_due()
         times = (scheduled, woken, taken, tick.observed, tick.acted, tick.checked, published)
         self._recorder.add(

@@ -32,15 +32,14 @@ class SensorPublisher:
         self._odom.header.frame_id = WORLD_FRAME
 
     def publish(self, snapshot: Snapshot, stamp_ns: int) -> None:
-        """Publish the sensors of an instant, stamped with ns of ROS time, then its /clock."""
+        """Publish the sensors of an instant, stamped with ns of ROS time."""
         stamp = Time(sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)
         self._joints_out.publish(self._fill_joints(snapshot, stamp))
         self._imu_out.publish(self._fill_imu(snapshot, stamp))
         self._odom_out.publish(self._fill_odom(snapshot, stamp))
-        self.publish_clock(stamp_ns)
 
     def publish_clock(self, stamp_ns: int) -> None:
-        """Publish /clock alone, for a step without sensors."""
+        """Publish /clock, if this simulator has one; after the sensors of its instant."""
         if self._clock_out:
             stamp = Time(sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)
             self._clock_out.publish(Clock(clock=stamp))

@@ -161,7 +161,8 @@ class SimNode:
         if self._steps % self._per_sample == 0:
             stamp = now if self._settings.publish_clock else time.time_ns()
             self._sensors.publish(self._snapshot, stamp)
-        else:
+        # In lock-step nobody can act before the boundary, so /clock tells of nothing else.
+        if not self._lockstep.engaged or self._lockstep.must_wait(now):
             self._sensors.publish_clock(now)
         if self._recorder and self._steps % self._per_tick == 0:
             self._recorder.add(self._moment(), self._snapshot)
