@@ -28,7 +28,7 @@ class Snapshot(NamedTuple):
 
     def line(self) -> str:
         """Return one line for people."""
-        parts = [self.mode or 'no node yet']
+        parts = [self.mode or 'no mode heard yet']
         if self.mode != Mode.RUN.value and self.reason:
             parts[0] += f': {self.reason}'
         if self.velocity is not None:
@@ -63,7 +63,7 @@ class Monitor:
 
     def poll(self) -> Snapshot:
         """Take what has come and return the newest of everything."""
-        if mode := self._mode.take():
+        while mode := self._mode.take():
             name, _, reason = mode.message.data.partition(':')
             self._snapshot = self._snapshot._replace(mode=name, reason=reason.strip())
         if odom := self._odom.take():

@@ -47,7 +47,7 @@ def show(summary: Summary, run_dir: Path, console: Console) -> None:
         if not criterion['met']:
             value = _number(criterion['value'], 4)
             limit = _number(criterion['limit'], 4)
-            console.print(f'not met: {criterion["name"]} {value}, limit {limit}')
+            console.print(f'not met: {criterion["name"]} {value}, limit {limit}', highlight=False)
     console.print('accepted' if summary['accepted'] else 'not accepted', style='bold', end='  ')
     console.print(str(run_dir), markup=False, highlight=False, soft_wrap=True)
 
