@@ -24,12 +24,12 @@ _LEVELS = {
 
 
 def timing_figures(recorder: Recorder) -> dict[str, float]:
-    """Return the rate and the percentiles of the newest WINDOW ticks, ms."""
+    """Return the rate on the tick clock and the percentiles of the newest WINDOW ticks, ms."""
     c = recorder.columns(WINDOW)
     figures: dict[str, float] = {}
-    if len(c['woken']) > 1:
-        span = (c['woken'][-1] - c['woken'][0]) * 1e-9
-        figures['rate_hz'] = (len(c['woken']) - 1) / span if span > 0 else 0.0
+    ticks = c['tick_ns']
+    if len(ticks) > 1 and ticks[-1] > ticks[0]:
+        figures['rate_hz'] = float((len(ticks) - 1) / ((ticks[-1] - ticks[0]) * 1e-9))
     spans = {
         'lateness_ms': c['woken'] - c['scheduled'],
         'act_ms': (c['acted'] - c['observed'])[c['acted'] > 0],
