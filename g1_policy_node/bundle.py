@@ -178,6 +178,7 @@ def save_bundle(
     The contract's weights_sha256, and both hashes of the manifest, are filled in here.
     """
     check_weights(contract, weights, str(path))
+    _check_terms(contract, path)
     check_golden(golden, contract, str(path))
     raw = weights_bytes(weights)
     contract = dataclasses.replace(contract, weights_sha256=_sha256(raw))

@@ -416,6 +416,38 @@ def test_nothing_is_left_where_saving_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_full_disk_is_refused_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(contract: Contract, path: Path) -> None:
+        path.write_text('half')
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr('g1_policy_node.bundle.dump_contract', full)
+    with pytest.raises(UserError, match=r'made: cannot be written \(No space left'):
+        make_bundle(tmp_path / 'made')
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_term_this_package_does_not_have_is_never_saved(tmp_path: Path) -> None:
+    data = small_contract().to_mapping()
+    data['observations'] = [{'term': 'base_height', 'size': 73}]
+    contract = contract_from_mapping(data)
+    golden = Golden(np.zeros((1, 73), np.float32), np.zeros((1, 29)))
+    with pytest.raises(UserError, match=r'made: .*base_height'):
+        save_bundle(tmp_path / 'made', contract, random_weights(contract), golden, {})
+
+
+def test_a_normalizer_that_divides_by_nothing_is_refused(tmp_path: Path) -> None:
+    contract = small_contract('required')
+    golden = Golden(np.zeros((1, 73), np.float32), np.zeros((1, 29)))
+    for divisor in (0.0, -1.0):
+        weights = random_weights(contract)
+        weights['normalizer.divisor'][5] = divisor
+        with pytest.raises(UserError, match=r'normalizer\.divisor has values that are not pos'):
+            save_bundle(tmp_path / 'made', contract, weights, golden, {})
+
+
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / 'file').write_text('')
     with pytest.raises(UserError, match='cannot be written'):

@@ -43,7 +43,7 @@ def test_check_prints_the_largest_difference(capsys: pytest.CaptureFixture[str])
     assert run('check') == 0
     out = capsys.readouterr().out
     assert 'cpu: largest action difference' in out
-    assert '500 golden rows' in out
+    assert '504 golden rows' in out
 
 
 def test_check_refuses_a_device_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:

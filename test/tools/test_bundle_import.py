@@ -369,6 +369,21 @@ def test_a_contract_that_names_other_weights_is_refused(
         )
 
 
+def test_an_import_whose_actor_differs_from_the_golden_actions_makes_nothing(
+    tmp_path: Path, contract_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Off:
+        device = 'cpu'
+
+        def __call__(self, observation: Any) -> Any:
+            return np.full(29, 100.0, np.float32)
+
+    monkeypatch.setattr(bundle_import, 'load_actor', lambda *_: Off())
+    with pytest.raises(UserError, match='cpu: an action differs'):
+        import_bundle(saved(tmp_path, new()), contract_file(), tmp_path / 'out')
+    assert not (tmp_path / 'out').exists()
+
+
 def test_training_facts_with_a_typo_are_refused(
     tmp_path: Path, contract_file: Callable[..., Path]
 ) -> None:

@@ -9,6 +9,8 @@ from g1_policy_node.bundle import Bundle, load_bundle
 from g1_policy_node.contract import Contract, NetworkContract, contract_from_mapping
 from g1_policy_node.observation import ObservationBuilder
 from g1_policy_node.paths import find_data
+from g1_policy_node.sim.robot import MujocoRobot
+from g1_policy_node.tools import golden
 from g1_policy_node.tools.golden import COMMANDS, command_from_parts, forward, record_golden
 
 torch = pytest.importorskip('torch')
@@ -95,6 +97,40 @@ def test_a_policy_that_falls_is_reported_and_its_rollout_ends(shipped: Bundle) -
     assert run.falls == 2
     assert 'fell in 2' in run.source
     assert len(run.golden.observations) < len(COMMANDS[:2]) * 62
+
+
+def test_each_rollout_starts_at_a_gait_tick_of_its_own_and_is_pushed_once(
+    shipped: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pushes: list[float] = []
+    monkeypatch.setattr(
+        MujocoRobot, 'push', lambda robot, velocity: pushes.append(float(np.linalg.norm(velocity)))
+    )
+    monkeypatch.setattr(golden, 'SECONDS', 0.1)
+    run = record_golden(shipped.contract, shipped.weights, commands=COMMANDS[1:2] * 4)
+    assert pushes == pytest.approx([golden.PUSH_SPEED] * 4)
+    first_rows = run.golden.observations[:: len(run.golden.observations) // 4]
+    assert len({tuple(row[67:71]) for row in first_rows.tolist()}) > 1
+
+
+def test_nothing_of_a_rollout_is_left_in_the_next(
+    shipped: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = shipped.contract.to_mapping()
+    terms = [t for t in data['observations'] if t['term'] not in GAIT_TERMS]
+    data['observations'] = [*terms, {'term': 'last_action', 'size': 29, 'history': 2}]
+    data.update(gait=None, weights_sha256=None)
+    data['network']['sizes'] = [67 + 58, 29]
+    weights = {
+        'layers.0.weight': np.zeros((29, 125), dtype=np.float32),
+        'layers.0.bias': np.full(29, 0.1, dtype=np.float32),
+    }
+    monkeypatch.setattr(golden, 'SECONDS', 0.1)
+    run = record_golden(contract_from_mapping(data), weights, commands=COMMANDS[1:2] * 2)
+    one, other = np.split(run.golden.observations, 2)
+    np.testing.assert_array_equal(one[0], other[0])
+    assert not one[0, 67:].any()
+    assert one[-1, 67:].all()
 
 
 def test_progress_names_every_rollout(shipped: Bundle) -> None:
