@@ -19,4 +19,5 @@ class JointPositionAction:
     def target(self, raw: NDArray[np.floating]) -> Array:
         """Return joint targets (N,) rad for the raw action (N,)."""
         clipped = raw if self._clip is None else np.clip(raw, *self._clip)
-        return self._offset + self._scale * clipped
+        target: Array = self._offset + self._scale * clipped
+        return target

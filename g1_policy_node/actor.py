@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from g1_policy_node.contract import NetworkContract
-from g1_policy_node.types import UserError
+from g1_policy_node.types import Array, UserError
 
 ACTION_TOLERANCE = 1e-5
 """Largest accepted difference between a device's actions and the golden ones (DESIGN.md 4)."""
@@ -99,7 +99,7 @@ class NumpyActor:
         return x
 
 
-def action_difference(actor: Actor, observations: NDArray[np.float32], actions: NDArray) -> float:
+def action_difference(actor: Actor, observations: NDArray[np.float32], actions: Array) -> float:
     """Return the largest absolute difference of the actor's actions from `actions` (T, N).
 
     Raises UserError if it is above ACTION_TOLERANCE or not finite.

@@ -2,18 +2,19 @@
 
 import math
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
-import rclpy
 from geometry_msgs.msg import Twist
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from g1_policy_node.newest import LATCHED_QOS
+from g1_policy_node.ros_process import run_ros_process
 from g1_policy_node.run_folder import write_json
 from g1_policy_node.script import Player, Script, constant, load_script
 from g1_policy_node.types import UserError
@@ -98,33 +99,23 @@ class CommandSource(Node):
         return self.declare_parameter(name, default, form).value
 
 
-def main() -> None:
-    """Run the node until it is done or stopped; 2 and one line for a wrong parameter."""
-    sys.exit(run())
-
-
-def run() -> int:
+def _run(stop: threading.Event) -> int:
     """Spin until the player is done or the process is told to stop, which is no failure."""
-    rclpy.init()
-    try:
-        node = CommandSource()
-    except UserError as error:
-        print(f'cmd_source: {error}', file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
+    node = CommandSource()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     player = node.player
-    try:
-        while player.exit_code is None and rclpy.ok():
-            executor.spin_once(timeout_sec=0.1)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
+    while player.exit_code is None and not stop.is_set():
+        executor.spin_once(timeout_sec=0.1)
     if player.exit_code == 1:
         print(f'cmd_source: RUN has ended: {player.ended}', file=sys.stderr)
     node.write_part()
-    rclpy.try_shutdown()
     return player.exit_code or 0
+
+
+def main() -> None:
+    """Run the node until it is done or stopped; 2 and one line for a wrong parameter."""
+    sys.exit(run_ros_process('cmd_source', _run))
 
 
 if __name__ == '__main__':

@@ -3,22 +3,19 @@
 All of it runs on the main thread; the ticks run on their own (loop.py).
 """
 
-import signal
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
@@ -32,6 +29,7 @@ from g1_policy_node.parameters import declare_parameters, read_settings
 from g1_policy_node.paths import find_data
 from g1_policy_node.prepared import Prepared, Settings, prepare, versions
 from g1_policy_node.ros_io import RouterIo
+from g1_policy_node.ros_process import BAD_USAGE, run_ros_process
 from g1_policy_node.router import Answer, Router
 from g1_policy_node.run_folder import write_json
 from g1_policy_node.timing import Recorder
@@ -252,6 +250,7 @@ class PolicyNode(LifecycleNode):
             'counters': prepared.counters(),
             'transitions': self._transitions,
             'use_sim_time': self.get_parameter('use_sim_time').value,
+            'dtype': 'float32',
             'threads': 1,
             'versions': versions(),
         }
@@ -267,38 +266,28 @@ def _serve(executor: SingleThreadedExecutor, node: PolicyNode) -> None:
     """Serve one request; an error in it must not take the robot's router down."""
     try:
         executor.spin_once(timeout_sec=STOP_POLL_S)
-    except ExternalShutdownException:
-        raise
     except Exception as error:
         node.get_logger().error(f'error while serving a request: {error!r}')
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the node until SIGINT or SIGTERM; 2 for a mistake in what was given."""
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = PolicyNode()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        if node.get_parameter('autostart').value:
-            if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
-                return 2
-            node.trigger_activate()
-        while not stopping.is_set():
-            _serve(executor, node)
-        node.trigger_shutdown()
-    except UserError as error:
-        print(f'g1_policy: {error}', file=sys.stderr)
-        return 2
-    except ExternalShutdownException:
-        return 0
-    finally:
-        rclpy.try_shutdown()
+def _run(stop: threading.Event) -> int:
+    node = PolicyNode()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    if node.get_parameter('autostart').value:
+        if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
+            return BAD_USAGE
+        node.trigger_activate()
+    while not stop.is_set():
+        _serve(executor, node)
+    node.trigger_shutdown()
     return 0
 
 
+def main() -> None:
+    """Run the node until SIGINT or SIGTERM; exit code 2 for a mistake in what was given."""
+    sys.exit(run_ros_process('g1_policy', _run))
+
+
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

@@ -1,7 +1,7 @@
 """Messages to types and back, for the router. The only file that knows message layouts."""
 
 from array import array
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Twist, TwistStamped
@@ -24,8 +24,6 @@ from g1_policy_node.types import (
     OdomSample,
     Stamps,
 )
-
-StampsOf = Callable[[Taken], Stamps]
 
 
 def joint_sample(taken: Taken[JointState], stamps: Stamps) -> JointSample:
@@ -103,7 +101,7 @@ class RouterIo:
     def take(self, clock: TickClock, system: SystemTime) -> Inputs:
         """Return the newest sample of every topic; one that has not changed is the same object."""
 
-        def stamps(taken: Taken) -> Stamps:
+        def stamps(taken: Taken[Any]) -> Stamps:
             header = getattr(taken.message, 'header', None)
             stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec if header else 0
             received = clock.at(system.monotonic(taken.received))

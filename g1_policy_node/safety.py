@@ -42,9 +42,7 @@ class LimitEntry:
 
 def load_limits(path: Path) -> Mapping[str, LimitEntry]:
     """Read config/safety.yaml; UserError names every missing or unknown limit."""
-    table: Mapping[str, LimitEntry] = build(
-        Mapping[str, LimitEntry], read_yaml(path), str(path)
-    )
+    table: Mapping[str, LimitEntry] = build(Mapping[str, LimitEntry], read_yaml(path), str(path))
     names = {f.name for f in dataclasses.fields(SafetyLimits)}
     wrong = sorted(names ^ set(table))
     if wrong:

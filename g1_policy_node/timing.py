@@ -111,5 +111,5 @@ class Recorder:
     def save(self, path: Path) -> None:
         """Write timing.npz, whole or not at all."""
         partial = path.with_suffix('.partial.npz')
-        np.savez(partial, **self.columns())
+        np.savez(partial, allow_pickle=False, **self.columns())
         partial.replace(path)

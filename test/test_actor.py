@@ -1,6 +1,7 @@
 """Every actor gives the golden actions, on every device there is."""
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ ACTIVATIONS = {
 def random_weights(sizes, normalizer=False):
     rng = np.random.default_rng(3)
     weights = {}
-    for i, (n, m) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for i, (n, m) in enumerate(pairwise(sizes)):
         weights[f'layers.{i}.weight'] = (rng.normal(size=(m, n)) / np.sqrt(n)).astype(np.float32)
         weights[f'layers.{i}.bias'] = rng.normal(size=m).astype(np.float32)
     if normalizer:
@@ -107,5 +108,5 @@ def test_a_cuda_device_that_is_not_there_is_refused_by_name() -> None:
     torch = pytest.importorskip('torch', reason='torch is not installed')
     if torch.cuda.is_available():
         pytest.skip('this machine has a CUDA device')
-    with pytest.raises(UserError, match='cuda:0 cannot be used: .*torch'):
+    with pytest.raises(UserError, match=r'cuda:0 cannot be used: .*torch'):
         load_actor(CONTRACT.network, BUNDLE.weights, 'cuda:0')

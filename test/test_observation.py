@@ -116,9 +116,13 @@ def test_history_is_per_term_filled_by_the_first_frame_and_again_after_a_reset(o
 
     w = [s.ang_vel for s in states]
     a = [np.full(29, float(i)) for i in range(4)]
-    for i, (rates, actions) in enumerate(
-        [([w[0]] * 3, [a[0]] * 2), ([w[0], w[0], w[1]], a[0:2]), (w[0:3], a[1:3]), (w[1:4], a[2:4])]
-    ):
+    past = [
+        ([w[0]] * 3, [a[0]] * 2),
+        ([w[0], w[0], w[1]], a[0:2]),
+        (w[0:3], a[1:3]),
+        (w[1:4], a[2:4]),
+    ]
+    for i, (rates, actions) in enumerate(past):
         built = builder.build(states[i], np.zeros(3), 0, a[i])
         np.testing.assert_array_equal(built, expected(rates, actions))
     builder.reset()

@@ -1,23 +1,19 @@
 """Runs a simulator as a process: parameters in, signals handled, evidence out."""
 
 import gc
-import signal
-import sys
 import threading
 from collections.abc import Callable, Sequence
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 
 from g1_policy_node.bundle import CONTRACT, resolve_bundle
 from g1_policy_node.contract import Contract, load_contract
+from g1_policy_node.ros_process import run_ros_process
 from g1_policy_node.sim.protocol import Robot
 from g1_policy_node.sim.settings import read_settings
 from g1_policy_node.sim.sim_node import SimNode
-from g1_policy_node.types import UserError
 
 NODE_NAME = 'g1_sim'
 
@@ -30,27 +26,9 @@ def run_simulator(
     `make_robot(contract, physics_dt)` builds the robot. 0: stopped as asked; 1: the physics
     failed; 2: bad input, told in one line.
     """
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        _init_ros(args)
-        return _simulate(rclpy.create_node(NODE_NAME), make_robot, stop)
-    except UserError as error:
-        print(f'{NODE_NAME}: {error}', file=sys.stderr)
-        return 2
-    finally:
-        rclpy.try_shutdown()
-
-
-def _init_ros(args: Sequence[str] | None) -> None:
-    """Start rclpy, which would otherwise answer a mistyped argument with a traceback."""
-    try:
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    except rclpy_implementation.UnknownROSArgsError as error:
-        raise UserError(f'unknown ROS arguments: {error}') from None
-    except rclpy_implementation.RCLError as error:
-        raise UserError(str(error).splitlines()[0]) from None
+    return run_ros_process(
+        NODE_NAME, lambda stop: _simulate(rclpy.create_node(NODE_NAME), make_robot, stop), args
+    )
 
 
 def _simulate(

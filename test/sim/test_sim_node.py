@@ -150,7 +150,7 @@ def test_lockstep_advances_exactly_one_tick_per_command(open_world: Any) -> None
         assert wait_until(lambda end=before + 20 * MS: partner.clock() >= end)
         time.sleep(0.01)
         steps = [ns(message.clock) - before for message in partner.received['/clock']]
-        assert steps == [5 * MS, 10 * MS, 15 * MS, 20 * MS]
+        assert steps == [20 * MS]  # /clock tells of the boundary alone
 
 
 def test_lockstep_runs_freely_again_without_commands_and_damps_in_its_own_time(
