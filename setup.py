@@ -44,6 +44,7 @@ setup(
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco'],
         'torch': ['torch'],
+        'tape': ['rosbags'],
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
@@ -65,6 +66,7 @@ setup(
             f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
             f'cmd_source = {NAME}.cmd_source:main',
             f'floor = {NAME}.tools.floor:main',
+            f'tape_recorder = {NAME}.tools.tape.recorder:main',
             f'g1-policy = {NAME}.cli:main',
         ],
     },

@@ -50,7 +50,8 @@ class Options:
     auto_run: bool = _option(True, 'enter RUN as soon as the robot is READY')
     lockstep: bool = _option(False, 'simulator and node wait for each other, in simulated time')
     use_sim_time: bool = _option(False, 'take time from /clock (always so in lock-step)')
-    record: bool = _option(False, 'record a tape of every topic')
+    record: bool = _option(False, 'record a tape of the topics, as rosbag2')
+    storage: Literal['mcap', 'sqlite3'] = _option('mcap', 'storage of the tape')
     params_file: str = _option('', f'ROS parameter file; empty: {DEFAULT_PARAMETERS}')
     namespace: str = _option('', 'namespace of every node')
     log_level: Literal['debug', 'info', 'warn', 'error', 'fatal'] = _option('info', 'log level')
@@ -58,8 +59,6 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse what no process could make sense of; UserError says which option and why."""
-        if self.record:
-            raise UserError('record: recording is not built yet')
         if self.duration < 0:
             raise UserError(f'duration: {self.duration:g} s is negative')
         if self.lockstep and self.sim == 'none':
@@ -137,7 +136,10 @@ class ProcessSpec:
 
 def processes(options: Options) -> tuple[ProcessSpec, ...]:
     """Return what a walk starts, in this order; `options.run_dir` is the run's own folder."""
-    specs = [simulator(options)] if options.sim != 'none' else []
+    # First to start, so it is stopped last.
+    specs = [_recorder(options)] if options.record else []
+    if options.sim != 'none':
+        specs.append(simulator(options))
     specs.append(_router(options))
     if options.cmd_source:
         specs.append(_command_source(options))
@@ -168,6 +170,11 @@ def _command_source(options: Options) -> ProcessSpec:
     if options.script:
         parameters['script'] = str(Path(options.script).resolve())
     return _node(options, 'cmd_source', 'cmd_source', 'g1_cmd', parameters)
+
+
+def _recorder(options: Options) -> ProcessSpec:
+    parameters = _given(options, 'policy', 'storage')
+    return _node(options, 'tape_recorder', 'tools.tape.recorder', 'g1_tape', parameters)
 
 
 def _given(options: Options, *names: str) -> dict[str, Value]:

@@ -71,8 +71,17 @@ class NewestMessage(Generic[Message]):
 
     def take(self) -> Taken[Message] | None:
         """Return the newest message not taken before, or None. Any thread, one at a time."""
+        taken: Taken[Message] | None = self._take(raw=False)
+        return taken
+
+    def take_bytes(self) -> Taken[bytes] | None:
+        """Return the same as CDR bytes. With a deep queue: the oldest, until there is none."""
+        taken: Taken[bytes] | None = self._take(raw=True)
+        return taken
+
+    def _take(self, raw: bool) -> Taken[Any] | None:
         with self._subscription.handle:
-            taken = self._subscription.handle.take_message(self._kind, False)
+            taken = self._subscription.handle.take_message(self._kind, raw)
         if taken is None:
             return None
         message, info = taken
