@@ -61,10 +61,15 @@ def diagnostic_array(
         'longest_gap_slots': str(misses.longest_gap),
         **{f'count.{key}': str(value) for key, value in sorted(prepared.counters().items())},
     }
+    level, message = _LEVELS[modes.mode], f'{modes.mode.value}: {modes.reason}'
+    failure = prepared.router.policy.failure
+    if failure:
+        level = max(level, DiagnosticStatus.WARN)
+        message += f'; {failure.device} failed: {failure.reason}'
     status = DiagnosticStatus(
-        level=_LEVELS[modes.mode],
+        level=level,
         name=f'{name}: router',
-        message=f'{modes.mode.value}: {modes.reason}',
+        message=message,
         hardware_id='g1',
         values=[KeyValue(key=key, value=value) for key, value in values.items()],
     )

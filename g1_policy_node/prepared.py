@@ -13,12 +13,19 @@ from g1_policy_node import __version__
 from g1_policy_node.actor import load_actor
 from g1_policy_node.bundle import Bundle, check_actor, load_bundle, resolve_bundle
 from g1_policy_node.command import CommandFollower
-from g1_policy_node.devices import ActorPool, prepared_devices
+from g1_policy_node.devices import ActorPool, predicted_p99, prepared_devices
 from g1_policy_node.inputs import InputGate
 from g1_policy_node.modes import ModeLatch
 from g1_policy_node.policy import Policy
 from g1_policy_node.router import Router
 from g1_policy_node.safety import SafetyGate, SafetyLimits
+
+
+ACT_BUDGET = 0.5
+"""Share of a period that a pass may take at its p99: the rest of a tick needs the other half."""
+
+PREDICTION_PASSES = 100
+"""Two seconds at the walk's period, before arming."""
 
 
 class Settings(NamedTuple):
@@ -68,10 +75,14 @@ def prepare(
         prepared_devices(settings.devices),
         lambda device: load_actor(bundle.contract.network, bundle.weights, device),
         lambda actor: check_actor(bundle, actor),
+        lambda actor: predicted_p99(
+            actor, bundle.golden_observations[:PREDICTION_PASSES], bundle.contract.step_dt
+        ),
+        bundle.contract.step_dt * ACT_BUDGET,
     )
     router = Router(
         bundle.contract,
-        Policy(bundle.contract, actors.get(settings.device)),
+        Policy(bundle.contract, actors.get(settings.device), reserve=actors.get('cpu')),
         InputGate(
             bundle.contract, settings.limits, settings.state_timeout_ns, settings.imu_frames
         ),
@@ -87,9 +98,11 @@ def prepare(
 
 def versions() -> dict[str, Any]:
     """Return the versions of what runs the policy; null for what is not loaded."""
+    torch = sys.modules.get('torch')
     return {
         'g1_policy_node': __version__,
         'python': platform.python_version(),
         'numpy': np.__version__,
-        'torch': getattr(sys.modules.get('torch'), '__version__', None),
+        'torch': getattr(torch, '__version__', None),
+        'cuda': torch.version.cuda if torch else None,
     }
