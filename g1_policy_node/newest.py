@@ -27,10 +27,19 @@ COMMAND_QOS = QoSProfile(
 )
 LATCHED_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
-    depth=10,  # two changes of mode within a tick must both arrive
+    depth=1,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
+"""To publish with: who joins late gets the newest message, and no older one."""
+
+EVERY_LATCHED_QOS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+"""To subscribe with where every message counts, such as two changes of mode within a tick."""
 
 
 class Taken(NamedTuple, Generic[Message]):
