@@ -62,8 +62,7 @@ def diagnostic_array(
         **{f'count.{key}': str(value) for key, value in sorted(prepared.counters().items())},
     }
     level, message = _LEVELS[modes.mode], f'{modes.mode.value}: {modes.reason}'
-    failure = prepared.router.policy.failure
-    if failure:
+    if failure := prepared.log.latched:
         level = max(level, DiagnosticStatus.WARN)
         message += f'; {failure.device} failed: {failure.reason}'
     status = DiagnosticStatus(

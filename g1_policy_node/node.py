@@ -27,7 +27,6 @@ from g1_policy_node.modes import ModeLatch
 from g1_policy_node.newest import LATCHED_QOS
 from g1_policy_node.parameters import declare_parameters, read_settings
 from g1_policy_node.paths import find_data
-from g1_policy_node.policy import DeviceFailure, Policy
 from g1_policy_node.prepared import Prepared, Settings, prepare, versions
 from g1_policy_node.ros_io import RouterIo
 from g1_policy_node.ros_process import BAD_USAGE, run_ros_process
@@ -56,9 +55,6 @@ class PolicyNode(LifecycleNode):
         self._io: RouterIo | None = None
         self._recorder = Recorder()
         self._settings: Settings | None = None
-        self._failure: DeviceFailure | None = None
-        self._device_failures: list[dict[str, Any]] = []
-        self._switches: list[dict[str, Any]] = []
         self._diagnostics = self.create_publisher(
             DiagnosticArray, '/diagnostics', QoSProfile(depth=10)
         )
@@ -209,10 +205,7 @@ class PolicyNode(LifecycleNode):
                 actor = self._prepared.actors.get(parameter.value)
                 with self._lock:
                     self._prepared.router.policy.use(actor)
-                self._failure = None
-                self._switches.append(
-                    {'tick_ns': self._tick_clock.now(), 'device': parameter.value}
-                )
+                self._prepared.log.switched(self._tick_clock.now(), parameter.value)
                 self.get_logger().info(f'the actor runs on {parameter.value}')
 
     # --- telling ------------------------------------------------------------------------------
@@ -232,7 +225,7 @@ class PolicyNode(LifecycleNode):
             return
         if self.modes.mode is Mode.WAITING:
             prepared.router.inputs.hints = io.hints(self)
-        self._tell_failure(prepared.router.policy)
+        self._tell_failure(prepared)
         self._diagnostics.publish(
             diagnostic_array(
                 self.get_clock().now(),
@@ -244,19 +237,12 @@ class PolicyNode(LifecycleNode):
             )
         )
 
-    def _tell_failure(self, policy: Policy) -> None:
+    def _tell_failure(self, prepared: Prepared) -> None:
         """Say once that a device failed in a tick; the parameter follows, and stays on cpu."""
-        failure = policy.failure
-        if failure is None or failure == self._failure:
-            return
-        self._failure = failure
-        self._device_failures.append({'tick_ns': self._tick_clock.now(), **failure._asdict()})
-        self.get_logger().error(
-            f'{failure.device} failed in a tick, which the cpu answered: {failure.reason}; '
-            'it stays on cpu until device is set again'
-        )
-        # Not through the checks: this tells what is, and asks for nothing.
-        self._parameters['device'] = Parameter('device', value=policy.actor.device)
+        policy = prepared.router.policy
+        if failure := policy.failure:
+            self.set_parameters([Parameter('device', value=policy.actor.device)])
+            self.get_logger().error(prepared.log.failed(self._tick_clock.now(), failure))
 
     def _write_run(self, loop: ControlLoop, prepared: Prepared) -> None:
         """Write this process's part of the run folder: timing.npz and node.json."""
@@ -265,10 +251,7 @@ class PolicyNode(LifecycleNode):
             return
         part = {
             **prepared.facts(),
-            'devices': list(prepared.actors.differences),
-            'predicted_p99_ms': {d: s * 1e3 for d, s in prepared.actors.predicted.items()},
-            'device_failures': self._device_failures,
-            'switches': self._switches,
+            **prepared.device_facts(),
             'ticks': self._recorder.rows,
             'slots': loop.misses.slots,
             'deadline_misses': loop.misses.misses,
@@ -276,8 +259,6 @@ class PolicyNode(LifecycleNode):
             'counters': prepared.counters(),
             'transitions': self._transitions,
             'use_sim_time': self.get_parameter('use_sim_time').value,
-            'dtype': 'float32',
-            'threads': 1,
             'versions': versions(),
         }
         try:

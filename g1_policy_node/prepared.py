@@ -13,6 +13,7 @@ from g1_policy_node import __version__
 from g1_policy_node.actor import load_actor
 from g1_policy_node.bundle import Bundle, check_actor, load_bundle, resolve_bundle
 from g1_policy_node.command import CommandFollower
+from g1_policy_node.device_log import DeviceLog
 from g1_policy_node.devices import ActorPool, predicted_p99, prepared_devices
 from g1_policy_node.inputs import InputGate
 from g1_policy_node.modes import ModeLatch
@@ -50,6 +51,7 @@ class Prepared(NamedTuple):
     bundle: Bundle
     actors: ActorPool
     router: Router
+    log: DeviceLog
 
     def counters(self) -> dict[str, int]:
         """Return how often each check of inputs, command and target has spoken."""
@@ -63,6 +65,17 @@ class Prepared(NamedTuple):
             'device': self.router.policy.actor.device,
             'weights_sha256': self.bundle.weights_sha256,
             'contract_sha256': self.bundle.contract_sha256,
+        }
+
+    def device_facts(self) -> dict[str, Any]:
+        """Return what is known of the devices, and what became of them."""
+        return {
+            'devices': list(self.actors.differences),
+            'golden_difference': self.actors.differences,
+            'predicted_p99_ms': {d: p99 * 1e3 for d, p99 in self.actors.predicted.items()},
+            'dtype': 'float32',
+            'threads': 1,
+            **self.log.facts(),
         }
 
 
@@ -93,7 +106,7 @@ def prepare(
         auto_run=settings.auto_run,
         stopwatch=stopwatch,
     )
-    return Prepared(bundle, actors, router)
+    return Prepared(bundle, actors, router, DeviceLog())
 
 
 def versions() -> dict[str, Any]:
