@@ -155,6 +155,14 @@ def simulator(options: Options) -> ProcessSpec:
     return _node(options, 'mujoco_sim', 'sim.mujoco_sim', 'g1_sim', parameters)
 
 
+def replay(options: Options, bag: str, player: Sequence[str]) -> tuple[ProcessSpec, ...]:
+    """Return the router and a player of `bag` behind it; `player` are the player's arguments."""
+    arguments = ('tape', 'replay', str(Path(bag).resolve()), *player)
+    if options.namespace:
+        arguments += ('--namespace', options.namespace)
+    return _router(options), ProcessSpec('g1-policy', f'{PACKAGE}.cli', arguments=arguments)
+
+
 def _router(options: Options) -> ProcessSpec:
     parameters = _given(options, 'policy', 'device', 'autostart', 'auto_run')
     parameters['use_sim_time'] = options.use_sim_time or options.lockstep

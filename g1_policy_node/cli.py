@@ -42,6 +42,12 @@ def build_parser(arguments: Sequence[str]) -> Parser:
         add_parser(commands)
     else:
         commands.add_parser('bundle', help='look at, verify, make and compare policy bundles')
+    if 'tape' in arguments[:1]:
+        from g1_policy_node.tools.tape.cli import add_parser as add_tape
+
+        add_tape(commands)
+    else:
+        commands.add_parser('tape', help='record, replay and compare tapes')
     return parser
 
 

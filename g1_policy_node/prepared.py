@@ -21,7 +21,6 @@ from g1_policy_node.policy import Policy
 from g1_policy_node.router import Router
 from g1_policy_node.safety import SafetyGate, SafetyLimits
 
-
 ACT_BUDGET = 0.5
 """Share of a period that a pass may take at its p99: the rest of a tick needs the other half."""
 

@@ -5,6 +5,7 @@ captured once as a graph over page-locked host memory, and a pass is one launch 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,9 @@ class TorchActor:
         self._observation: NDArray[np.float32] = self._host_in.numpy()
         actions: NDArray[np.float32] = self._host_out.numpy()
         self._action = actions[0] if batch == 1 else actions
-        self.stream = torch.cuda.Stream(self._torch_device) if self._on_cuda else None
+        self.stream: Any = None
+        if self._on_cuda:
+            self.stream = torch.cuda.Stream(self._torch_device)  # type: ignore[no-untyped-call]
         self.stages: dict[str, Callable[[], None]] = {
             'host_to_device': self._upload,
             'forward': self._forward,
@@ -101,7 +104,9 @@ class GraphActor(TorchActor):
         try:
             self._graph = capture(self, super().launch)
         except RuntimeError as error:
-            raise UserError(f'{device}: no CUDA graph of the network: {first_line(error)}') from None
+            raise UserError(
+                f'{device}: no CUDA graph of the network: {first_line(error)}'
+            ) from None
 
     def launch(self) -> None:
         """Replay the graph, without waiting for it."""

@@ -77,9 +77,7 @@ def test_actions_are_compared_again_before_a_device_takes_over() -> None:
 
 def test_a_device_predicted_over_the_budget_is_refused_with_both_figures() -> None:
     slow = {'cpu': 1.0, 'cuda:0': 0.0123}
-    actors = ActorPool(
-        slow, StubActor, lambda actor: 0.0, lambda actor: slow[actor.device], 0.01
-    )
+    actors = ActorPool(slow, StubActor, lambda actor: 0.0, lambda actor: slow[actor.device], 0.01)
     with pytest.raises(UserError, match=r'predicted p99 of 12\.30 ms is over the budget of 10 ms'):
         actors.recheck('cuda:0', in_use='cpu')
     assert actors.get('cpu').device == 'cpu'  # it has to be there when another fails

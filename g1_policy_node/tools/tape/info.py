@@ -82,7 +82,9 @@ def _complete(tape: Tape, topics: dict[str, Any]) -> dict[str, Any]:
         figures = topics.get(tape.names.get(name, ''), {})
         missing, count = figures.get('missing') or 0, figures.get('messages') or 0
         if missing > LOSS_LIMIT * (missing + count):
-            problems.append(f'{name}: {missing} of {missing + count} missing at its own median rate')
+            problems.append(
+                f'{name}: {missing} of {missing + count} missing at its own median rate'
+            )
     problems += list(tape.bag.notes)
     if MODE not in tape.names:
         problems.append('no g1_policy/mode')

@@ -157,8 +157,10 @@ class Recorder:
         package, _, message = kind.split('/')
         message_type = getattr(importlib.import_module(f'{package}.msg'), message)
         # Best effort takes from every publisher there is; only the latched mode needs its own.
-        qos = LATCHED_QOS if name == MODE else QoSProfile(
-            depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT
+        qos = (
+            LATCHED_QOS
+            if name == MODE
+            else QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
         )
         self._topics[name] = (NewestMessage(self._node, message_type, name, qos), kind)
 
@@ -172,6 +174,23 @@ def record(node: Node, writer: TapeWriter, stop: threading.Event, duration: floa
             recorder.poll()
     finally:
         recorder.close()
+
+
+def record_command(out: Path, storage: str, policy: str, namespace: str, duration: float) -> int:
+    """Record into the new folder `out`, and tell what came; 1 if nothing did."""
+
+    def body(stop: threading.Event) -> int:
+        node = Node('g1_tape', namespace=namespace, use_global_arguments=False)
+        writer = TapeWriter(out, storage, policy)
+        print(f'recording into {out}, until Ctrl-C', flush=True)
+        record(node, writer, stop, duration)
+        for topic, count in sorted(writer.counts.items()):
+            print(f'  {count:>7}  {topic}')
+        if not writer.counts:
+            print('nothing came: is the robot in this ROS domain?', file=sys.stderr)
+        return 0 if writer.counts else 1
+
+    return run_ros_process('g1-policy', body, ['--ros-args'])
 
 
 def _run(stop: threading.Event) -> int:

@@ -1,7 +1,7 @@
 """A tape: what a bag says about a walk, as arrays and samples. Needs no ROS."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,9 +153,8 @@ Sample = JointSample | ImuSample | CommandSample | OdomSample
 
 def samples(tape: Tape, name: str) -> Iterator[tuple[int, Sample]]:
     """Yield receive time (ns) and the sample that the router would make of each message."""
-    make = {JOINTS: _joints, IMU: _imu, COMMAND: _command, ODOM: _odom}[name]
     for received, message in tape.bag.decoded(tape.topic(name)):
-        yield received, make(message, Stamps(_stamp(message), 0, received, 0))
+        yield received, _MAKE[name](message, Stamps(_stamp(message), 0, received, 0))
 
 
 def _stamp(message: Any) -> int:
@@ -190,3 +189,11 @@ def _command(m: Any, stamps: Stamps) -> CommandSample:
 def _odom(m: Any, stamps: Stamps) -> OdomSample:
     v = m.twist.twist.linear
     return OdomSample(np.array([v.x, v.y, v.z]), stamps)
+
+
+_MAKE: Mapping[str, Callable[[Any, Stamps], Sample]] = {
+    JOINTS: _joints,
+    IMU: _imu,
+    COMMAND: _command,
+    ODOM: _odom,
+}
