@@ -1,6 +1,7 @@
 """`g1-policy report`: merges a run's parts and shows the figures."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,13 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from g1_policy_node import __version__
+from g1_policy_node.bundle import load_bundle, resolve_bundle
+from g1_policy_node.paths import data_root
 from g1_policy_node.run_folder import RUNS
+from g1_policy_node.tools.claims import Identity, Run, judge, load_claims, read_runs
+from g1_policy_node.tools.manifest import manifest
+from g1_policy_node.tools.parts import NO_PARTS
 from g1_policy_node.tools.summary import STAGES, merge_run
 from g1_policy_node.types import UserError
 
@@ -18,11 +25,31 @@ Summary = dict[str, Any]
 def report(arguments: argparse.Namespace, console: Console | None = None) -> int:
     """Merge and show each run, the newest if none is named; 1 if one was not accepted."""
     console = console or Console()
+    if getattr(arguments, 'claims', False):
+        return show_claims(arguments.runs, console)
     summaries = []
     for run_dir in arguments.runs or [newest_run(RUNS)]:
         summaries.append(merge_run(run_dir))
         show(summaries[-1], run_dir, console)
     return 0 if all(summary['accepted'] for summary in summaries) else 1
+
+
+def show_claims(folders: Sequence[Path], console: Console) -> int:
+    """Print the claims table of this host from `folders` of runs; 1 if one is not accepted."""
+    committed = data_root() / 'docs' / 'evidence'
+    runs = read_runs(folders or [committed, RUNS])
+    bundle = load_bundle(resolve_bundle('g1_walk'))
+    host = Run('', {}, manifest(NO_PARTS)).host
+    identity = Identity(host, bundle.weights_sha256, bundle.contract_sha256)
+    rows = [judge(claim, runs, identity) for claim in load_claims()]
+    table = Table('claim', 'configured', 'executed', 'observed', 'accepted', 'run', box=SIMPLE)
+    for row in rows:
+        table.add_row(*row[:6])
+    console.print(f'evidence of {host}, version {__version__}', highlight=False)
+    console.print(table)
+    for text in sorted({text for row in rows for text in row.refused}):
+        console.print(f'does not count: {text}', highlight=False, soft_wrap=True)
+    return 0 if all(row.accepted == 'yes' for row in rows) else 1
 
 
 def newest_run(folder: Path) -> Path:
@@ -39,6 +66,14 @@ def show(summary: Summary, run_dir: Path, console: Console) -> None:
     for line in _walk_lines(summary):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(_latency_table(summary))
+    whole = summary.get('end_to_end')
+    if whole and whole.get('total_ms') is not None:
+        shown = ' + '.join(f'{name} {value:.1f}' for name, value in whole['parts_ms'].items())
+        console.print(
+            f'end to end {whole["total_ms"]:.1f} ms (medians): {shown}',
+            highlight=False,
+            soft_wrap=True,
+        )
     if not summary['accepted'] and summary['ended']:
         console.print(f'ended: {summary["ended"]}', markup=False, highlight=False)
     for name in summary['missing']:

@@ -39,6 +39,7 @@ def merge_run(run_dir: Path) -> dict[str, Any]:
         raise UserError(f'{run_dir}: no such folder')
     parts = read_parts(run_dir)
     summary = summarize(parts)
+    summary['end_to_end'] = end_to_end(run_dir / 'tape', summary['latency_ms'])
     write_json(run_dir / 'summary.json', summary)
     write_json(run_dir / 'manifest.json', manifest(parts))
     return summary
@@ -65,6 +66,9 @@ def summarize(parts: Parts) -> dict[str, Any]:
         'floor_misses': floor.get('misses'),
         'floor_lateness_us': floor.get('lateness_us'),
         'device': node.get('device'),
+        'switches': len(node['switches']) if 'switches' in node else None,
+        'device_failures': node.get('device_failures'),
+        'golden_difference': node.get('golden_difference'),
         'weights_sha256': node.get('weights_sha256'),
         'contract_sha256': node.get('contract_sha256'),
         'lockstep': sim.get('lockstep'),
@@ -146,6 +150,27 @@ def latency(timing: Part | None, track: Part | None) -> dict[str, Any]:
     if track is not None:
         stages['transport'] = spread(track['transport_ns'] / 1e6)
     return stages
+
+
+def end_to_end(tape: Path, stages: Part) -> dict[str, Any] | None:
+    """Return the medians in ms from a sensor's reading to a leg's motion; None without a tape.
+
+    The sum of medians is a figure to compare robots and devices by, no percentile of anything.
+    """
+    if not tape.is_dir():
+        return None
+    from g1_policy_node.tools.tape.actuator import response
+    from g1_policy_node.tools.tape.tape import open_tape
+
+    try:
+        moved = response(open_tape(tape))
+    except UserError as error:
+        return {'missing': str(error)}
+    parts = {name: (stages[name] or {}).get('p50') for name in STAGES[:-1]}
+    parts['actuator'] = moved['legs_ms']
+    known = None not in parts.values()
+    total = sum(parts.values()) if known else None
+    return {'parts_ms': parts, 'total_ms': total, 'actuator_groups': moved['groups']}
 
 
 def _at_most(name: str, value: float | None, limit: float) -> Criterion:

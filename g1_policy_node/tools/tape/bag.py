@@ -76,7 +76,8 @@ def _read(path: Path) -> Bag:
     if path.is_dir() and metadata.exists():
         facts = _metadata(metadata)
         files = [path / Path(name).name for name in facts.get('relative_file_paths') or ()]
-        broken = [file for file in files if file.suffix == '.mcap' and not _is_closed(file)]
+        present = [file for file in files if file.suffix == '.mcap' and file.exists()]
+        broken = [file for file in present if not _is_closed(file)]
         if not broken:
             return _whole(path, facts)
         return _salvaged(path, files, (f'{broken[0].name} is truncated',))
