@@ -166,10 +166,12 @@ def end_to_end(tape: Path, stages: Part) -> dict[str, Any] | None:
         moved = response(open_tape(tape))
     except UserError as error:
         return {'missing': str(error)}
-    parts = {name: (stages[name] or {}).get('p50') for name in STAGES[:-1]}
+    parts: dict[str, float | None] = {
+        name: (stages[name] or {}).get('p50') for name in STAGES[:-1]
+    }
     parts['actuator'] = moved['legs_ms']
-    known = None not in parts.values()
-    total = sum(parts.values()) if known else None
+    known = [value for value in parts.values() if value is not None]
+    total = sum(known) if len(known) == len(parts) else None
     return {'parts_ms': parts, 'total_ms': total, 'actuator_groups': moved['groups']}
 
 
