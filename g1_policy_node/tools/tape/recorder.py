@@ -24,7 +24,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.contract import dump_contract
-from g1_policy_node.newest import LATCHED_QOS, NewestMessage
+from g1_policy_node.newest import EVERY_LATCHED_QOS, NewestMessage
 from g1_policy_node.ros_process import run_ros_process
 from g1_policy_node.run_folder import write_json
 from g1_policy_node.tools.tape.topics import MODE, TYPES
@@ -121,7 +121,7 @@ class Recorder:
         # What came during the round of takes waits for the next, or the order would be lost.
         until = time.time_ns()
         for topic, kind in self._topics.values():
-            while taken := topic.take_bytes():
+            while taken := topic.take():
                 self._waiting.append((taken.received, topic.topic, kind, taken.message))
         self._write(until)
         if time.monotonic() - self._flushed >= FLUSH_S:
@@ -158,11 +158,11 @@ class Recorder:
         message_type = getattr(importlib.import_module(f'{package}.msg'), message)
         # Best effort takes from every publisher there is; only the latched mode needs its own.
         qos = (
-            LATCHED_QOS
+            EVERY_LATCHED_QOS
             if name == MODE
             else QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
         )
-        self._topics[name] = (NewestMessage(self._node, message_type, name, qos), kind)
+        self._topics[name] = (NewestMessage(self._node, message_type, name, qos, raw=True), kind)
 
 
 def record(node: Node, writer: TapeWriter, stop: threading.Event, duration: float = 0.0) -> None:
