@@ -26,7 +26,7 @@ def node():
 
 
 def wait_for_recorder(publisher) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while not publisher.get_subscription_count():
         assert time.monotonic() < deadline, 'the recorder did not subscribe'
         time.sleep(0.02)
