@@ -178,7 +178,7 @@ def _pipeline(contract: Contract, names: list[str], model: bytes) -> dict[str, A
                     'model_path': f'{NODE}.onnx',
                     'md5sum': hashlib.md5(model, usedforsecurity=False).hexdigest(),
                     'sha256sum': hashlib.sha256(model).hexdigest(),
-                    'backend': 'onnx-torchscript',
+                    'backend': 'onnx',
                 },
             }
         },

@@ -49,10 +49,15 @@ def import_bundle(
     run = record_golden(contract, source.weights, seed, progress=progress)
     actor = load_actor(contract.network, source.weights, 'cpu')
     action_difference(actor, *run.golden)
-    manifest = {
+    manifest = _manifest(source, training, run.source)
+    return save_bundle(out, contract, source.weights, run.golden, manifest, overwrite)
+
+
+def _manifest(source: Source, training: Any, golden_source: str) -> dict[str, Any]:
+    return {
         'created': datetime.now(timezone.utc).isoformat(timespec='seconds'),
         'made_by': f'g1-policy bundle import {g1_policy_node.__version__}',
-        'golden_source': run.source,
+        'golden_source': golden_source,
         'source': {
             'file': source.path.name,
             'sha256': source.sha256,
@@ -62,7 +67,6 @@ def import_bundle(
         'training': training,
         'versions': _versions(),
     }
-    return save_bundle(out, contract, source.weights, run.golden, manifest, overwrite)
 
 
 def find_contract(name_or_path: str) -> Path:

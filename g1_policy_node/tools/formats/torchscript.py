@@ -84,11 +84,12 @@ def _lower(torch: Any, graph: Any) -> Graph:
                 constants[output] = value.detach().numpy()
             elif type(value) in (int, float):
                 constants[output] = np.array(value, dtype=np.float32)
-        elif node.kind() == 'prim::ListConstruct':
+        elif node.kind() in ('prim::ListConstruct', 'prim::TupleConstruct'):
             lists[output] = args
         else:
             ops.append(_op(node, args, output, scalars, lists))
     outputs = tuple(value.debugName() for value in graph.outputs())
+    outputs = lists.get(outputs[0], outputs)  # several outputs are returned as one tuple
     return Graph(dict.fromkeys(inputs, 0), outputs, tuple(ops), constants)
 
 
