@@ -2,14 +2,13 @@
 
 import dataclasses
 import itertools
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from samples import REPOSITORY
+from samples import UNITREE_POLICY
 
 from g1_policy_node.contract import Contract, contract_from_mapping, load_contract
 from g1_policy_node.paths import find_data
@@ -264,8 +263,7 @@ def test_torchscript_with_another_operation_is_refused_by_its_name(tmp_path: Pat
 def test_the_published_policy_of_unitree_becomes_a_bundle_that_acts_as_its_file(
     tmp_path: Path,
 ) -> None:
-    default = REPOSITORY.parent / 'shared/reference/unitree_rl_lab_g1_velocity'
-    folder = Path(os.environ.get('G1_UNITREE_POLICY', default))
+    folder = UNITREE_POLICY
     if not (folder / 'deploy.yaml').is_file():
         pytest.skip(f'{folder} is not there (G1_UNITREE_POLICY names another)')
     runtime = pytest.importorskip('onnxruntime')
