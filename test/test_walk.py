@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from samples import UNITREE_POLICY
 
 from g1_policy_node.cli import run
