@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := $(VENV)/.wheels-installed
 PACKAGE := $(VENV)/.package-installed
+<<<<<<< HEAD
 EXTRAS := lint,sim,tape,test,torch,wheels
+=======
+EXTRAS := formats,lint,sim,test,torch,wheels
+>>>>>>> main
 ARGS ?=
 PIP_ARGS ?=
 

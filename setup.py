@@ -44,12 +44,17 @@ setup(
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco'],
         'torch': ['torch'],
+<<<<<<< HEAD
         'tape': ['rosbags'],
+=======
+        'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
+>>>>>>> main
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
             'colcon-ros',
             'hypothesis',
+            'onnxruntime',
             'pytest',
             'pytest-timeout',
         ],
