@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 from rosbags.rosbag2 import Reader, ReaderError
 from rosbags.rosbag2.storage_mcap import McapReader
+from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_typestore
 
 from g1_policy_node.types import UserError
@@ -50,10 +51,24 @@ class Bag(NamedTuple):
         """Yield receive time in ns and the decoded message, arrays as numpy."""
         kind, messages = self.topics[topic]
         for received, data in messages:
-            yield received, _TYPES.deserialize_cdr(data, kind)
+            yield received, decode(data, kind, f'{self.path}: {topic}')
 
 
 _TYPES = get_typestore(Stores.ROS2_JAZZY)
+
+
+def decode(data: bytes, kind: str, where: str) -> Any:
+    """Return the message of type `kind`; UserError, beginning with `where`, if it is none.
+
+    A serializer may leave room behind the last field (Fast CDR does, up to eight bytes), which
+    ROS reads over and rosbags does not.
+    """
+    for room in (0, 4, 8):
+        try:
+            return _TYPES.deserialize_cdr(data[: len(data) - room], kind)
+        except SerdeError as error:
+            reason = str(error)
+    raise UserError(f'{where}: {reason}')
 
 
 def read_bag(path: Path) -> Bag:

@@ -2,9 +2,10 @@
 
 import pytest
 from rosbags.rosbag2 import StoragePlugin
-from tapes import T0, joint_state, messages, write_tape
+from samples import DEFAULT
+from tapes import STORE, T0, joint_state, messages, write_tape
 
-from g1_policy_node.tools.tape.bag import read_bag
+from g1_policy_node.tools.tape.bag import decode, read_bag
 from g1_policy_node.tools.tape.tape import open_tape
 from g1_policy_node.types import UserError
 
@@ -45,6 +46,16 @@ def test_a_truncated_mcap_keeps_its_whole_chunks(tmp_path) -> None:
     held, full = (x.topics['/joint_states'].messages for x in (bag, whole))
     assert 0 < len(held) < len(full)
     assert held == full[: len(held)]
+
+
+@pytest.mark.parametrize('room', [0, 4, 8])
+def test_room_behind_the_last_field_is_read_over(room: int) -> None:
+    kind = 'sensor_msgs/msg/JointState'
+    data = bytes(STORE.serialize_cdr(joint_state(T0), kind))
+    message = decode(data + b'\x07' * room, kind, 'here')
+    assert message.position.tolist() == DEFAULT.tolist()
+    with pytest.raises(UserError, match='here: '):
+        decode(data[:-16], kind, 'here')
 
 
 def change_metadata(path, old: str, new: str) -> None:
