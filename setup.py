@@ -44,6 +44,7 @@ setup(
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco'],
         'torch': ['torch'],
+        'view': ['viser'],
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
@@ -51,6 +52,7 @@ setup(
             'hypothesis',
             'pytest',
             'pytest-timeout',
+            'selenium',
         ],
     },
     data_files=[
@@ -64,6 +66,8 @@ setup(
             f'policy_node = {NAME}.node:main',
             f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
             f'cmd_source = {NAME}.cmd_source:main',
+            f'joy_teleop = {NAME}.joy_teleop:main',
+            f'g1_view = {NAME}.view.g1_view:main',
             f'floor = {NAME}.tools.floor:main',
             f'g1-policy = {NAME}.cli:main',
         ],
