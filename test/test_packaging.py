@@ -15,7 +15,13 @@ from g1_policy_node.types import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 EXECUTABLES = {
-    'policy_node', 'mujoco_sim', 'cmd_source', 'joy_teleop', 'g1_view', 'floor', 'g1-policy',
+    'policy_node',
+    'mujoco_sim',
+    'cmd_source',
+    'joy_teleop',
+    'g1_view',
+    'floor',
+    'g1-policy',
 }
 DEPENDENCY = {'yaml': 'python3-yaml', 'numpy': 'python3-numpy', 'rich': 'python3-rich'}
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.

@@ -13,13 +13,14 @@ import pytest
 
 pytest.importorskip('rclpy')
 pytest.importorskip('viser', reason='viser, the extra view, is not installed')
-webdriver = pytest.importorskip('selenium.webdriver', reason='selenium is not installed')
+pytest.importorskip('selenium', reason='selenium is not installed')
 
 import numpy as np
 import rclpy
 from geometry_msgs.msg import Twist
 from PIL import Image
 from rclpy.node import Node
+from selenium import webdriver
 from std_msgs.msg import String
 
 from g1_policy_node.bringup import Options, processes, write_parameters
@@ -142,7 +143,7 @@ def test_the_sliders_are_the_command(walk: Walk, url: str) -> None:
 def test_the_page_shows_a_robot_that_moves(walk: Walk, browser: Any) -> None:
     until('RUN', lambda: walk.mode().startswith('RUN'))
     until('the panel', lambda: button(browser, 'E-STOP'))
-    first = until("a picture", lambda: [p for p in (picture(browser),) if p.std() > 5])[0]
+    first = until('a picture', lambda: [p for p in (picture(browser),) if p.std() > 5])[0]
     until('a motion', lambda: (np.abs(picture(browser) - first).max(2) > 60).sum() > 200)
 
 
