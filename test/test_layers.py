@@ -20,6 +20,8 @@ ROS_LAYER = frozenset(
         'node',
         'parameters',
         'ros_io',
+        'ros_process',
+        'wire',
     }
 )
 FRONT_ENDS = frozenset({'cli', 'launching'})
