@@ -45,7 +45,7 @@ def _headline(snapshot: Snapshot) -> Text:
 def _stages(figures: Mapping[str, str]) -> Table:
     table = Table('ms, last 5 s', box=SIMPLE, pad_edge=False)
     for percent in PERCENTS:
-        table.add_column(f'p{percent}', justify='right')
+        table.add_column(f'p{percent}', justify='right', min_width=7)
     for stage in _ROWS:
         table.add_row(stage, *(figures.get(f'{stage}_ms.p{p}', _DASH) for p in PERCENTS))
     return table
@@ -54,7 +54,7 @@ def _stages(figures: Mapping[str, str]) -> Table:
 def _velocities(snapshot: Snapshot) -> Table:
     table = Table('', box=SIMPLE, pad_edge=False)
     table.add_column('command', justify='right')
-    table.add_column('measured', justify='right')
+    table.add_column('measured', justify='right', min_width=8)
     rows = zip(_UNITS, _three(snapshot.command), _three(snapshot.velocity), strict=True)
     for unit, command, measured in rows:
         table.add_row(unit, command, measured)

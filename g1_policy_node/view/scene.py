@@ -15,7 +15,7 @@ STANDING_HEIGHT = 0.79
 """Height [m] of the pelvis where no odom tells."""
 
 _VISUAL_GROUP = 2
-_CELL = 0.003
+_CELL = 0.005
 """Vertices within one cube of this side [m] become one: a fifth of the triangles, to the eye
 the same."""
 
@@ -38,6 +38,8 @@ class RobotScene:
         self._model = mujoco.MjSpec.from_file(str(find_mjcf())).compile()
         self._data = mujoco.MjData(self._model)
         server.scene.set_up_direction('+z')
+        # Shadows double the triangles, which a browser without a graphics card feels.
+        server.scene.configure_default_lights(cast_shadow=False)
         server.initial_camera.position = (2.2, -1.8, 1.2)
         server.initial_camera.look_at = (0.0, 0.0, 0.65)
         self._ground = server.scene.add_grid('/ground', infinite_grid=True, fade_distance=20.0)

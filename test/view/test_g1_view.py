@@ -30,6 +30,7 @@ from g1_policy_node.tools.crew import Crew
 
 CHROMIUM, CHROMEDRIVER = shutil.which('chromium'), shutil.which('chromedriver')
 PATIENCE_S = 90.0
+SHOT = os.environ.get('SHOT')
 # Without a graphics card, and as root in a container.
 FLAGS = (
     '--headless=new',
@@ -37,7 +38,7 @@ FLAGS = (
     '--disable-dev-shm-usage',
     '--use-angle=swiftshader',
     '--enable-unsafe-swiftshader',
-    '--window-size=800,900',
+    '--window-size=700,600',
 )
 pytestmark = [
     pytest.mark.ros,
@@ -112,6 +113,7 @@ def browser(url: str) -> Iterator[Any]:
     driver.set_page_load_timeout(PATIENCE_S)
     driver.get(url)
     yield driver
+    driver.save_screenshot(str(SHOT)) if SHOT else None
     driver.quit()
 
 
