@@ -29,7 +29,7 @@ def dashboard(snapshot: Snapshot, floor: tuple[int, int] | None) -> RenderableTy
 
     What was not heard is a dash.
     """
-    tables = Table.grid(padding=(0, 2))
+    tables = Table.grid(padding=(0, 1))
     tables.add_row(_stages(snapshot.figures), _velocities(snapshot))
     return Group(
         _headline(snapshot), tables, _slots(snapshot.figures, floor), *_below(snapshot.figures)
@@ -45,10 +45,14 @@ def _headline(snapshot: Snapshot) -> Text:
 def _stages(figures: Mapping[str, str]) -> Table:
     table = Table('ms, last 5 s', box=SIMPLE, pad_edge=False)
     for percent in PERCENTS:
-        table.add_column(f'p{percent}', justify='right', min_width=7)
+        table.add_column(f'p{percent}', justify='right', min_width=6)
     for stage in _ROWS:
-        table.add_row(stage, *(figures.get(f'{stage}_ms.p{p}', _DASH) for p in PERCENTS))
+        table.add_row(stage, *(_ms(figures, f'{stage}_ms.p{p}') for p in PERCENTS))
     return table
+
+
+def _ms(figures: Mapping[str, str], name: str) -> str:
+    return f'{float(figures[name]):.2f}' if name in figures else _DASH
 
 
 def _velocities(snapshot: Snapshot) -> Table:

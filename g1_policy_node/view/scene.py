@@ -40,8 +40,8 @@ class RobotScene:
         server.scene.set_up_direction('+z')
         # Shadows double the triangles, which a browser without a graphics card feels.
         server.scene.configure_default_lights(cast_shadow=False)
-        server.initial_camera.position = (2.2, -1.8, 1.2)
-        server.initial_camera.look_at = (0.0, 0.0, 0.65)
+        server.initial_camera.position = (1.8, -1.5, 1.0)
+        server.initial_camera.look_at = (0.0, 0.0, 0.6)
         self._ground = server.scene.add_grid('/ground', infinite_grid=True, fade_distance=20.0)
         self._bodies = {
             body: server.scene.add_frame(f'/robot/{self._model.body(body).name}', show_axes=False)
