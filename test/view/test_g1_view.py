@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from geometry_msgs.msg import Twist
 from PIL import Image
 from rclpy.node import Node
 from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
 from std_msgs.msg import String
 
 from g1_policy_node.bringup import Options, processes, write_parameters
@@ -36,7 +38,8 @@ FLAGS = (
     '--disable-dev-shm-usage',
     '--use-angle=swiftshader',
     '--enable-unsafe-swiftshader',
-    '--window-size=1000,900',
+    '--window-size=1000,600',
+    '--force-device-scale-factor=0.5',  # a quarter of the pixels to draw
 )
 pytestmark = [
     pytest.mark.ros,
@@ -52,10 +55,13 @@ pytestmark = [
 def until(what: str, condition: Callable[[], Any]) -> Any:
     """Wait, as long as a loaded machine may take, for what must come; return it."""
     deadline = time.monotonic() + PATIENCE_S
-    while not (result := condition()):
+    while True:
+        # The driver gives a page 10 s to draw itself, which on a loaded machine is not enough.
+        with suppress(TimeoutException):
+            if result := condition():
+                return result
         assert time.monotonic() < deadline, f'{what} did not come'
         time.sleep(0.2)
-    return result
 
 
 class Walk:
@@ -108,10 +114,12 @@ def browser(url: str) -> Iterator[Any]:
     for flag in FLAGS:
         options.add_argument(flag)
     driver = webdriver.Chrome(options, webdriver.ChromeService(CHROMEDRIVER))
-    driver.set_page_load_timeout(PATIENCE_S)
-    driver.get(url)
-    yield driver
-    driver.quit()
+    try:
+        driver.set_page_load_timeout(PATIENCE_S)
+        driver.get(url)
+        yield driver
+    finally:
+        driver.quit()
 
 
 def button(browser: Any, name: str) -> Any:
@@ -126,7 +134,7 @@ def robot(browser: Any, file: Path) -> np.ndarray:
     """
     browser.save_screenshot(str(file))
     colours = np.asarray(Image.open(file).convert('RGB'))
-    return colours[200:, 200:650].max(2) < 90
+    return colours[85:, 100:325].max(2) < 90
 
 
 def test_only_this_machine_is_served(url: str) -> None:
@@ -147,9 +155,8 @@ def test_the_page_shows_a_robot_that_moves(walk: Walk, browser: Any) -> None:
     until('RUN', lambda: walk.mode().startswith('RUN'))
     until('the panel', lambda: button(browser, 'E-STOP'))
     file = walk.run_dir / 'page.png'
-    until('the robot', lambda: robot(browser, file).sum() > 100)
-    first = robot(browser, file)
-    until('a motion', lambda: (robot(browser, file) ^ first).sum() > 100)
+    seen = until('the robot', lambda: [m for m in [robot(browser, file)] if m.sum() > 40])
+    until('a motion', lambda: (robot(browser, file) ^ seen[0]).sum() > 40)
 
 
 def test_the_estop_button_damps(walk: Walk, browser: Any) -> None:
