@@ -44,12 +44,14 @@ setup(
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco'],
         'torch': ['torch'],
+        'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
         'view': ['viser'],
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
             'colcon-ros',
             'hypothesis',
+            'onnxruntime',
             'pytest',
             'pytest-timeout',
             'selenium',
