@@ -4,11 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := $(VENV)/.wheels-installed
 PACKAGE := $(VENV)/.package-installed
-<<<<<<< HEAD
-EXTRAS := lint,sim,tape,test,torch,wheels
-=======
-EXTRAS := formats,lint,sim,test,torch,wheels
->>>>>>> main
+EXTRAS := formats,lint,sim,tape,test,torch,view,wheels
 ARGS ?=
 PIP_ARGS ?=
 

@@ -44,11 +44,9 @@ setup(
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco'],
         'torch': ['torch'],
-<<<<<<< HEAD
         'tape': ['rosbags'],
-=======
         'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
->>>>>>> main
+        'view': ['viser'],
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
@@ -57,6 +55,7 @@ setup(
             'onnxruntime',
             'pytest',
             'pytest-timeout',
+            'selenium',
         ],
     },
     data_files=[
@@ -70,6 +69,8 @@ setup(
             f'policy_node = {NAME}.node:main',
             f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
             f'cmd_source = {NAME}.cmd_source:main',
+            f'joy_teleop = {NAME}.joy_teleop:main',
+            f'g1_view = {NAME}.view.g1_view:main',
             f'floor = {NAME}.tools.floor:main',
             f'tape_recorder = {NAME}.tools.tape.recorder:main',
             f'g1-policy = {NAME}.cli:main',

