@@ -39,7 +39,9 @@ def merge_run(run_dir: Path) -> dict[str, Any]:
         raise UserError(f'{run_dir}: no such folder')
     parts = read_parts(run_dir)
     summary = summarize(parts)
-    summary['end_to_end'] = end_to_end(run_dir / 'tape', summary['latency_ms'])
+    # A tape is in real time, in which lock-step's motion has no meaning.
+    if not summary['lockstep']:
+        summary['end_to_end'] = end_to_end(run_dir / 'tape', summary['latency_ms'])
     write_json(run_dir / 'summary.json', summary)
     write_json(run_dir / 'manifest.json', manifest(parts))
     return summary
