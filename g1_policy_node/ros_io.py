@@ -1,9 +1,12 @@
 """Messages to types and back, for the router. The only file that knows message layouts."""
 
+import struct
 from array import array
+from collections import deque
 from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rclpy.lifecycle import LifecycleNode
@@ -67,6 +70,36 @@ def odom_sample(taken: Taken[Odometry], stamps: Stamps) -> OdomSample:
     return OdomSample(np.array([v.x, v.y, v.z]), stamps)
 
 
+class _OwnCommands(NewestMessage[bytes]):
+    """Listens to joint_command for messages that are not this node's own."""
+
+    def __init__(self, node: LifecycleNode) -> None:
+        super().__init__(node, JointState, 'joint_command', COMMAND_QOS, raw=True)
+        self._node = node
+        self._own: deque[tuple[int, bytes]] = deque(maxlen=4)  # the last published
+        self._published = 0
+
+    def published(self, stamp: Time) -> None:
+        """Note a message of our own."""
+        self._published += 1
+        self._own.append((self._published, _STAMP.pack(stamp.sec, stamp.nanosec)))
+
+    def stranger(self) -> str:
+        """Name who may have sent the newest message since the last look; '' if it was us."""
+        taken = self.take()
+        if taken is None or (taken.sequence, taken.message[4:12]) in self._own:
+            return ''
+        others = self.senders(self._node)
+        me = self._node.get_fully_qualified_name()
+        if me in others:
+            others.remove(me)
+        return ', '.join(others) or 'a sender that is gone'
+
+
+_STAMP = struct.Struct('<iI')
+"""Header.stamp in CDR: after four bytes that say little-endian."""
+
+
 class RouterIo:
     """The router's topics. `take` and the publishers are for the control thread alone."""
 
@@ -75,6 +108,13 @@ class RouterIo:
         self._imu = NewestMessage(node, Imu, 'imu/data')
         self._command = NewestMessage(node, TwistStamped if cmd_vel_stamped else Twist, 'cmd_vel')
         self._odom = NewestMessage(node, Odometry, 'odom') if needs_odom(contract) else None
+        self._sensors: dict[str, NewestMessage[Any]] = {
+            'joint_states': self._joints,
+            'imu/data': self._imu,
+        }
+        if self._odom:
+            self._sensors['odom'] = self._odom
+        self._own_commands = _OwnCommands(node)
         self._newest = Inputs(None, None, None, None)
         self._ros_clock = node.get_clock()
         self._commands = node.create_lifecycle_publisher(JointState, 'joint_command', COMMAND_QOS)
@@ -85,14 +125,15 @@ class RouterIo:
 
     def hints(self, node: LifecycleNode) -> dict[str, str]:
         """Say of each silent sensor topic what the graph shows: its publishers, and their fit."""
-        topics = {'joint_states': self._joints, 'imu/data': self._imu}
-        if self._odom:
-            topics['odom'] = self._odom
-        return {name: topic.diagnose(node) for name, topic in topics.items()}
+        return {name: topic.diagnose(node) for name, topic in self._sensors.items()}
+
+    def senders(self, node: LifecycleNode) -> dict[str, str]:
+        """Name the publishers of each sensor topic."""
+        return {name: ', '.join(topic.senders(node)) for name, topic in self._sensors.items()}
 
     def destroy(self, node: LifecycleNode) -> None:
         """Remove the topics from the node."""
-        for topic in (self._joints, self._imu, self._command, self._odom):
+        for topic in (self._joints, self._imu, self._command, self._odom, self._own_commands):
             if topic:
                 topic.destroy(node)
         node.destroy_lifecycle_publisher(self._commands)
@@ -105,7 +146,8 @@ class RouterIo:
             header = getattr(taken.message, 'header', None)
             stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec if header else 0
             received = clock.at(system.monotonic(taken.received))
-            return Stamps(stamp, taken.source, received, taken.received - taken.source)
+            transport = taken.received - taken.source
+            return Stamps(stamp, taken.source, received, transport, taken.sequence)
 
         joints, imu, command = self._joints.take(), self._imu.take(), self._command.take()
         odom = self._odom.take() if self._odom else None
@@ -115,6 +157,7 @@ class RouterIo:
             imu_sample(imu, stamps(imu)) if imu else last.imu,
             command_sample(command, stamps(command)) if command else last.command,
             odom_sample(odom, stamps(odom)) if odom else last.odom,
+            self._own_commands.stranger(),
         )
         return self._newest
 
@@ -122,6 +165,7 @@ class RouterIo:
         """Publish joint targets (N,) rad, stamped with ROS time now."""
         self._out.header.stamp = self._ros_clock.now().to_msg()
         self._out.position = array('d', target)
+        self._own_commands.published(self._out.header.stamp)
         self._commands.publish(self._out)
 
     def publish_step(self, tick: Tick, slot: int, times: tuple[int, ...]) -> None:

@@ -16,13 +16,14 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from rosgraph_msgs.msg import Clock
-from samples import CONTRACT, DEFAULT
+from samples import CONTRACT, DEFAULT, tremor
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 from g1_policy_node.newest import LATCHED_QOS, SENSOR_QOS, NewestMessage
 from g1_policy_node.node import PolicyNode
+from g1_policy_node.observation import projected_gravity
 
 TICK_NS = 20_000_000
 PATIENCE_S = 20.0
@@ -69,6 +70,7 @@ class Rig:
         self.now = 10**9
         self.names = list(CONTRACT.joint_names)
         self.pose = DEFAULT.copy()
+        self._before = (self.now, self.pose)
         self.quat = [0.0, 0.0, 0.0, 1.0]
         self.velocity = [0.5, 0.0, 0.0]
         if start:
@@ -111,9 +113,17 @@ class Rig:
         inertial.header.frame_id = 'pelvis'
         by_name = dict(zip(CONTRACT.joint_names, self.pose, strict=True))
         state.position = [float(by_name.get(name, 0.0)) for name in self.names]
-        state.velocity = [0.0] * len(self.names)
-        q = inertial.orientation
+        before, last = self._before
+        elapsed = max(self.now - before, TICK_NS) * 1e-9
+        speed = dict(zip(CONTRACT.joint_names, (self.pose - last) / elapsed, strict=True))
+        state.velocity = [float(speed.get(name, 0.0)) for name in self.names]
+        if joints:
+            self._before = (self.now, self.pose)
+        q, w, a = inertial.orientation, inertial.angular_velocity, inertial.linear_acceleration
         q.x, q.y, q.z, q.w = self.quat
+        q.x += tremor(self.now)
+        w.x = tremor(self.now)
+        a.x, a.y, a.z = -9.81 * projected_gravity(np.array(self.quat))
         if joints:
             self.joint_states.publish(state)
         if imu:
