@@ -160,7 +160,7 @@ def _zero_quaternion(_i: Injector, _t: str, m: Message) -> Sent:
 def _leaning(_i: Injector, _t: str, m: Message) -> Sent:
     """An orientation that is 0.8 rad off, with an accelerometer that knows better."""
     q = m.orientation
-    q.x, q.w = float(np.sin(0.4)), float(np.cos(0.4))
+    q.x, q.w = q.x + float(np.sin(0.4)), float(np.cos(0.4))
     return [(0, m)]
 
 
@@ -239,5 +239,6 @@ FAULTS: dict[str, Fault] = {
     'a second sender of joint_command': Fault(
         'foreign_command', 'DAMP', 'one message', act='second command'
     ),
+    'the node stopped for 0.4 s': Fault('missed_slots', 'DAMP', 'the first tick', act='stop'),
     'e-stop': Fault('', 'DAMP', 'at once', act='estop'),
 }

@@ -101,7 +101,7 @@ def rig(shared_rig: FaultyRig) -> FaultyRig:
     return shared_rig
 
 
-@pytest.mark.parametrize('name', FAULTS)
+@pytest.mark.parametrize('name', [n for n, fault in FAULTS.items() if fault.act != 'stop'])
 def test_a_fault_ends_as_the_table_says_and_no_unsafe_command_leaves(rig, name: str) -> None:
     fault = FAULTS[name]
     before = rig.counters.get(fault.layer, 0)
