@@ -21,6 +21,7 @@ ROS_LAYER = frozenset(
         'parameters',
         'ros_io',
         'ros_process',
+        'wire',
     }
 )
 FRONT_ENDS = frozenset({'cli', 'launching'})
