@@ -41,7 +41,7 @@ class VelocityCheck:
             return self.error
         dt = (at - last[2]) / S
         error = 0.5 * (velocity + last[1]) - (position - last[0]) / dt
-        error = np.clip(error, -ERROR_CAP, ERROR_CAP)
+        error = np.minimum(np.maximum(error, -ERROR_CAP), ERROR_CAP)  # half of what np.clip takes
         self.error = self.error + min(1.0, dt / VELOCITY_TIME_S) * (error - self.error)
         if float(np.abs(self.error).max()) <= self._limit:
             self.over_since = None

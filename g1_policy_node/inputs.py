@@ -223,9 +223,10 @@ class InputGate:
                 name = sample.names[int(np.flatnonzero(~np.isfinite(values))[0])]
                 return Fault('not_finite', f'joint_states: {field} of {name} are not finite')
         position, velocity = sample.position[index], sample.velocity[index]
-        away = np.flatnonzero((position < self._low) | (position > self._high))
-        if away.size:
-            place = f'{self._order.names[away[0]]} at {position[away[0]]:.2f} rad'
+        away = (position < self._low) | (position > self._high)
+        if away.any():
+            first = int(away.argmax())
+            place = f'{self._order.names[first]} at {position[first]:.2f} rad'
             return Fault('joint_position', f'joint_states: {place} is beyond its stop')
         fast = np.flatnonzero(np.abs(velocity) > self._max_speed)
         if fast.size:

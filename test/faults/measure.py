@@ -71,6 +71,11 @@ class Line(threading.Thread):
         self.unsafe: list[str] = []
         self.began = 0
         self.stopping = False
+        self.asking = threading.Lock()
+        self.clients = {
+            service: self.node.create_client(Trigger, f'g1_policy/{service}')
+            for service in ('reset', 'estop')
+        }
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.node)
 
@@ -138,12 +143,10 @@ class Line(threading.Thread):
         return None
 
     def trigger(self, service: str) -> bool:
-        client = self.node.create_client(Trigger, f'g1_policy/{service}')
-        assert client.wait_for_service(10.0)
-        future = client.call_async(Trigger.Request())
-        self.executor.spin_until_future_complete(future, timeout_sec=10.0)
-        self.node.destroy_client(client)
-        return bool(future.done() and future.result().success)
+        with self.asking:  # the e-stop is asked for on a thread of its own
+            future = self.clients[service].call_async(Trigger.Request())
+            self.executor.spin_until_future_complete(future, timeout_sec=10.0)
+            return bool(future.done() and future.result().success)
 
 
 class Measurement:
@@ -160,11 +163,19 @@ class Measurement:
         )
         self.line = Line()
         self.line.start()
-        assert self.line.first(('RUN',), 0, 30.0), self.line.told
+
+    def __enter__(self) -> 'Measurement':
+        assert self.line.first(('RUN',), 0, 60.0), self.line.told
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
 
     def recover(self) -> None:
         self.line.injector.on = False
-        deadline = time.monotonic() + 20.0
+        deadline = time.monotonic() + 60.0
         while self.line.mode != 'RUN':
             assert time.monotonic() < deadline, self.line.told[-5:]
             time.sleep(0.1)
@@ -265,11 +276,11 @@ def main() -> int:
     rclpy.init()
     load, began = os.getloadavg(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        line = Measurement(Path(folder))
-        what = {'soak': soak(line, given.soak)} if given.soak else {}
-        what = what or {'faults': measure(line, given.times)}
-        unsafe, alive = line.line.unsafe, line.process.poll() is None
-        code = line.close()
+        with Measurement(Path(folder)) as line:
+            what = {'soak': soak(line, given.soak)} if given.soak else {}
+            what = what or {'faults': measure(line, given.times)}
+            unsafe, alive = line.line.unsafe, line.process.poll() is None
+            code = line.close()
         trips = len(list(Path(folder, 'trips').glob('*.npz')))
     rclpy.shutdown()
     result = {
