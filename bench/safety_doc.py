@@ -21,8 +21,8 @@ def page(result: dict[str, Any]) -> str:
     measured = (
         f'Measured {result["measured_utc"]} on {result["machine"]}, load {before} before and '
         f'{after} after, with `{result["command"]}` ({result["seconds"]} s): the node as a '
-        'process of its own, driver and injector in another, at 200 Hz over DDS. From the first faulty '
-        'message to the first `~/mode` that is HOLD or DAMP. Commands outside the limits: '
+        'process of its own, driver and injector in another, at 200 Hz over DDS. From the first '
+        'faulty message to the first `~/mode` that is HOLD or DAMP. Commands outside the limits: '
         f'{result["unsafe_commands"]}. The node was '
         f'{"alive" if result["node_alive_at_the_end"] else "dead"} at the end.'
     )
