@@ -44,11 +44,13 @@ setup(
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco'],
         'torch': ['torch'],
+        'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
             'colcon-ros',
             'hypothesis',
+            'onnxruntime',
             'pytest',
             'pytest-timeout',
         ],
