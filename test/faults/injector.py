@@ -18,7 +18,8 @@ MS = 1_000_000
 class Injector:
     """Passes messages on until `begin`, and through `fault` from then on."""
 
-    def __init__(self, fault: 'Fault', seed: int) -> None:
+    def __init__(self, fault: 'Fault', seed: int, rate_hz: int = 50) -> None:
+        self.rate_hz = rate_hz
         self.rng = np.random.default_rng(seed)
         self.fault = fault
         self.on = False
@@ -192,9 +193,9 @@ def _unstamped(_i: Injector, _t: str, m: Message) -> Sent:
     return [(0, m)]
 
 
-def _burst(_i: Injector, _t: str, m: Message) -> Sent:
-    """Twenty messages in the place of one: 1 kHz at 50 Hz."""
-    return [(0, copy.deepcopy(m)) for _ in range(20)]
+def _burst(i: Injector, _t: str, m: Message) -> Sent:
+    """As many messages in the place of one as make 1 kHz."""
+    return [(0, copy.deepcopy(m)) for _ in range(1000 // i.rate_hz)]
 
 
 JOINTS, IMU = ('joint_states',), ('imu/data',)

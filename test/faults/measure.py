@@ -188,7 +188,7 @@ class Measurement:
         time.sleep(0.3 + 0.02 * np.random.default_rng(seed).random())  # any phase of a tick
         line = self.line
         line.told = line.told[-1:]
-        line.began, line.injector = 0, Injector(fault, seed)
+        line.began, line.injector = 0, Injector(fault, seed, round(1 / PERIOD_S))
         if fault.act == 'stop':
             self.process.send_signal(signal.SIGSTOP)
             time.sleep(0.4)
