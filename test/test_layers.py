@@ -15,6 +15,7 @@ ROS_LAYER = frozenset(
         'cmd_source',
         'diagnostics',
         'evidence',
+        'joy_teleop',
         'loop',
         'newest',
         'node',
@@ -27,7 +28,7 @@ ROS_LAYER = frozenset(
 FRONT_ENDS = frozenset({'cli', 'launching'})
 STAGES = frozenset({'observation', 'actor', 'action', 'safety'})
 CORE_NEEDS = frozenset({'numpy', 'safetensors', 'yaml'})
-ABOVE = ('sim', 'training', 'tools')
+ABOVE = ('sim', 'training', 'tools', 'view')
 # What the node must not load: simulators, training, viewers, bags, plots, terminals.
 HEAVY = frozenset(
     {'isaaclab', 'matplotlib', 'mujoco', 'plotly', 'rerun', 'rich', 'rosbags', 'torch', 'viser'}
@@ -109,7 +110,7 @@ def test_imports_run_in_no_circle() -> None:
         below = {name: needs for name, needs in below.items() if name not in leaves}
 
 
-@pytest.mark.parametrize('module', ['node', 'cmd_source'])
+@pytest.mark.parametrize('module', ['node', 'cmd_source', 'joy_teleop'])
 def test_a_node_loads_only_what_it_runs(module: str) -> None:
     code = f'import sys, {PACKAGE}.{module}; print(*{{m.split(".")[0] for m in sys.modules}})'
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
