@@ -43,6 +43,8 @@ setup(
         # The simulator also needs mjlab's model, which comes without its dependencies:
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco'],
+        # Unitree's LowState and LowCmd.
+        'robot': ['cyclonedds'],
         'torch': ['torch'],
         'lint': ['mypy', 'ruff'],
         'test': [
@@ -63,6 +65,7 @@ setup(
         'console_scripts': [
             f'policy_node = {NAME}.node:main',
             f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
+            f'unitree_bridge = {NAME}.bridge.unitree_bridge:main',
             f'cmd_source = {NAME}.cmd_source:main',
             f'floor = {NAME}.tools.floor:main',
             f'g1-policy = {NAME}.cli:main',
