@@ -36,6 +36,12 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     report = commands.add_parser('report', help="merge and show runs' evidence")
     report.add_argument('runs', nargs='*', type=Path, metavar='RUN', help='default: the newest')
     report.set_defaults(run=_report)
+    rehearse = commands.add_parser('rehearse', help="the real robot's processes, killed in turn")
+    rehearse.add_argument('--policy', default='', help='bundle: a folder or a name')
+    rehearse.add_argument('--seconds', type=float, default=5.0, help='walk before each kill')
+    rehearse.add_argument('--kill', action='append', help='only this process; may be repeated')
+    rehearse.add_argument('--run-dir', default='', help='default: a new one under runs/')
+    rehearse.set_defaults(run=_rehearse)
     if 'bundle' in arguments[:1]:
         from g1_policy_node.tools.bundle_cli import add_parser
 
@@ -85,6 +91,13 @@ def _walk(arguments: argparse.Namespace) -> int:
     from g1_policy_node.tools.walk import walk
 
     return walk(options)
+
+
+def _rehearse(arguments: argparse.Namespace) -> int:
+    from g1_policy_node.tools.rehearse import VICTIMS, rehearse
+
+    a = arguments
+    return rehearse(a.policy, a.seconds, a.kill or VICTIMS, a.run_dir)
 
 
 def _report(arguments: argparse.Namespace) -> int:

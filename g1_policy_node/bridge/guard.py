@@ -62,7 +62,7 @@ class Guard:
         self._faults: dict[int, list[str]] = {}
         self._bad_crcs = 0
         self.bad_crcs = 0
-        self._rivals: list[str] = []
+        self._rivals: list[str] | None = None
         self.latched = ''
         self._following = False
         self.reports: list[str] = []
@@ -93,7 +93,7 @@ class Guard:
             self._latch(self._crc_cause())
 
     def rivals(self, senders: list[str]) -> None:
-        """Take who else sends LowCmd."""
+        """Take who else sends LowCmd; until the first call nothing is followed."""
         self._rivals = senders
         if senders and self._following:
             self._latch(self._rival_cause())
@@ -147,6 +147,8 @@ class Guard:
             return f'no LowState for {silent / 1e6:.0f} ms'
         if self._bad_crcs >= BAD_CRC_STREAK:
             return self._crc_cause()
+        if self._rivals is None:
+            return 'listening for other senders of LowCmd'
         if self._rivals:
             return self._rival_cause()
         return self._motor_cause(self._measured)
@@ -163,7 +165,7 @@ class Guard:
         return f'{self._bad_crcs} LowState in a row with a wrong CRC'
 
     def _rival_cause(self) -> str:
-        return f'somebody else sends LowCmd: {", ".join(self._rivals)}'
+        return f'somebody else sends LowCmd: {", ".join(self._rivals or [])}'
 
     @staticmethod
     def _motor_cause(measured: Measured) -> str:

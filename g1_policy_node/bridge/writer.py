@@ -54,7 +54,7 @@ class Writer:
         self._received = self._age = self._written = self._longest = 0
         self._cycles = self._frames = 0
         self._has_followed = False
-        self._rivals: list[str] = []
+        self._rivals: list[str] | None = None
         self.rebases = 0
 
     def take_over(self) -> None:
@@ -73,7 +73,7 @@ class Writer:
         self._look(now)
         target = self.guard.target(now)
         self._has_followed |= target is not None
-        if self._received and now >= self._listen_until and self._may_send():
+        if self._received and self._may_send():
             self._commands.write(self._builder.build(target, self._state.measured()))
             self._frames += 1
             if self._written:
@@ -84,7 +84,7 @@ class Writer:
 
     def _may_send(self) -> bool:
         """Stay silent beside another sender, unless the robot was ours to hold before."""
-        return self._has_followed or not self._rivals
+        return self._has_followed or self._rivals == []
 
     def _look(self, now: int) -> None:
         if (data := self._states.newest()) is not None:
@@ -96,7 +96,7 @@ class Writer:
                     self.guard.estop('the gamepad')
             else:
                 self.guard.damaged_state()
-        if self._cycles % RIVAL_EVERY == 0:
+        if self._cycles % RIVAL_EVERY == 0 and now >= self._listen_until:
             self._rivals = self._network.senders(LOW_CMD_TOPIC, self._mark)
             self.guard.rivals(self._rivals)
         if (payload := self._link.orders.take()) is not None:
@@ -147,6 +147,9 @@ def wait_for_turn(domain: int, interface: str) -> int:
 def run(settings: WriterSettings, parent: int) -> None:
     """Send until told to leave or orphaned, then damp for `linger` seconds more."""
     contract = load_contract(Path(settings.policy) / CONTRACT)
+    # Before the network is made: its threads inherit it.
+    if not make_urgent():
+        _say('no real-time priority: see docs/BRINGUP.md')
     network = Network(settings.domain, settings.interface)
     writer = Writer(settings, contract, network)
     leaving: list[int] = []
@@ -163,8 +166,6 @@ def run(settings: WriterSettings, parent: int) -> None:
         return
     writing = True
     writer.take_over()
-    if not make_urgent():
-        _say('no real-time priority: see docs/BRINGUP.md')
     pace = RealTimePace(10**9 // RATE_HZ)
     until: int | None = None
     while until is None or time.monotonic_ns() < until:

@@ -39,6 +39,7 @@ class Peer:
         self._states = network.writer(LOW_STATE_TOPIC)
         self._commands = network.reader(LOW_CMD_TOPIC)
         self._state, self._command = Message(LOW_STATE), Message(LOW_CMD)
+        self._candidate = Message(LOW_CMD)
         self._mode_machine = mode_machine
         names = list(robot.joint_names)
         self._order = np.array([G1_JOINT_NAMES.index(name) for name in names])
@@ -69,20 +70,20 @@ class Peer:
 
     def _obey(self, data: bytes, now: int) -> None:
         """Take a LowCmd; one that a robot would not execute is left out and counted."""
-        candidate = Message(LOW_CMD)
+        candidate = self._candidate
         candidate.load(data)
         f = candidate.fields
         right = f['mode_pr'] == 0 and f['mode_machine'] == self._mode_machine
         if not candidate.intact() or not right:
             self.refused += 1
             return
-        self._command = candidate
+        self._command, self._candidate = candidate, self._command
         self._heard = now
 
     def _fill(self, snapshot: Any) -> None:
         f = self._state.fields
         f['mode_machine'] = self._mode_machine
-        f['tick'] = self.steps * 1000 // RATE_HZ
+        f['tick'] = time.monotonic_ns() // 1_000_000 % 2**32
         imu, motors = f['imu_state'], f['motor_state']
         imu['quaternion'] = snapshot.quat_xyzw[[3, 0, 1, 2]]
         imu['gyroscope'] = snapshot.ang_vel
@@ -102,7 +103,6 @@ def live(peer: Peer, events: Path) -> None:
         signal.signal(number, lambda n, _frame: asked.append(n))
     pace = RealTimePace(10**9 // RATE_HZ)
     doing, fell = '', False
-    make_urgent()
     with events.open('w', buffering=1) as file:
 
         def tell(event: str, **more: Any) -> None:
@@ -113,7 +113,7 @@ def live(peer: Peer, events: Path) -> None:
             does = peer.step(now)
             if does != doing:
                 doing = does
-                tell(does)
+                tell(does, rebases=pace.rebases)
             while asked:
                 number = asked.pop(0)
                 if number in (signal.SIGTERM, signal.SIGINT):
@@ -138,6 +138,7 @@ def main() -> int:
     parser.add_argument('--events', type=Path, required=True)
     parser.add_argument('--mode-machine', type=int, default=5)
     a = parser.parse_args()
+    make_urgent()  # Before the network is made: its threads inherit it.
     try:
         contract = load_contract(resolve_bundle(a.policy) / CONTRACT)
         robot = MujocoRobot(contract, 1.0 / RATE_HZ)

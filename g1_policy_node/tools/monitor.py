@@ -6,8 +6,10 @@ from typing import NamedTuple
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
+from std_srvs.srv import SetBool
 
 from g1_policy_node.newest import LATCHED_QOS, NewestMessage
 from g1_policy_node.types import Mode
@@ -72,6 +74,25 @@ class Monitor:
         if diagnostics := self._diagnostics.take():
             self._read(diagnostics.message)
         return self._snapshot
+
+    def ask_to_run(self, on: bool, timeout_s: float = 5.0) -> str:
+        """Call the router's ~/run as an operator would; return why it refused, or ''."""
+        client = self._node.create_client(SetBool, 'g1_policy/run')
+        executor = SingleThreadedExecutor(context=self._context)
+        executor.add_node(self._node)
+        try:
+            if not client.wait_for_service(timeout_s):
+                return 'no service g1_policy/run'
+            future = client.call_async(SetBool.Request(data=on))
+            executor.spin_until_future_complete(future, timeout_s)
+            answer = future.result()
+            if answer is None:
+                return 'g1_policy/run did not answer'
+            return '' if answer.success else answer.message
+        finally:
+            executor.remove_node(self._node)
+            executor.shutdown()
+            self._node.destroy_client(client)
 
     def __enter__(self) -> 'Monitor':
         return self
