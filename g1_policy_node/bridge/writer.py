@@ -114,6 +114,8 @@ class Writer:
 
     def _tell(self, now: int) -> None:
         cause = '' if self.guard.following else self.guard.blocked(now) or 'no joint_command'
+        # A router that saw sensors would ramp while nobody follows yet.
+        listening = self._rivals is None
         key = f'{cause}\n{self._answer}'
         if key != self._note[0]:
             self._note = (key, pack_note(cause, self._answer))
@@ -122,7 +124,7 @@ class Writer:
                 pid=os.getpid(),
                 frames=self._frames,
                 written=now,
-                received=self._received,
+                received=0 if listening else self._received,
                 age=self._age,
                 following=self.guard.following,
                 bad_crcs=self.guard.bad_crcs,
@@ -130,7 +132,7 @@ class Writer:
                 rebases=self.rebases,
                 resets=self._orders.resets,
                 longest_ns=self._longest,
-                state=self._bytes,
+                state=b'' if listening else self._bytes,
                 note=self._note[1],
             ).pack()
         )
