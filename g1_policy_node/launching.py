@@ -127,9 +127,7 @@ class Ending:
         return [LogInfo(msg=f'to merge and show this run: g1-policy report {self._run_dir}')]
 
 
-def _options(
-    context: LaunchContext, names: Collection[str], what: str, **fixed: str
-) -> Options:
+def _options(context: LaunchContext, names: Collection[str], what: str, **fixed: str) -> Options:
     texts = {name: LaunchConfiguration(name).perform(context) for name in names} | fixed
     try:
         options = read_options(texts)

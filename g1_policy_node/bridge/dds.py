@@ -34,7 +34,7 @@ def _as_bytes(kind: type[Any]) -> type[Any]:
         return _CDR_LITTLE_ENDIAN + bytes(self.data)
 
     def deserialize(data: bytes, *_: Any, **__: Any) -> Any:
-        sample = kind.__new__(kind)
+        sample: Any = object.__new__(kind)
         sample.data = data[len(_CDR_LITTLE_ENDIAN) :]
         return sample
 
@@ -182,9 +182,7 @@ class Network:
         ]
 
     def _topic(self, topic: str) -> Topic[Any]:
-        return Topic(
-            self._participant, topic, LowCmd_ if topic == LOW_CMD_TOPIC else LowState_
-        )
+        return Topic(self._participant, topic, LowCmd_ if topic == LOW_CMD_TOPIC else LowState_)
 
 
 class ByteReader:

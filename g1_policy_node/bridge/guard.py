@@ -173,6 +173,6 @@ class Guard:
             i = int(np.flatnonzero(measured.motorstate)[0])
             return f'{G1_JOINT_NAMES[i]} reports fault 0x{int(measured.motorstate[i]):x}'
         if measured.temperature.max() >= OVER_TEMPERATURE:
-            i, sensor = np.unravel_index(measured.temperature.argmax(), (JOINTS, 2))
-            return f'{G1_JOINT_NAMES[int(i)]} is at {measured.temperature[i, sensor]:.0f} C'
+            i = int(measured.temperature.argmax()) // 2
+            return f'{G1_JOINT_NAMES[i]} is at {measured.temperature.max():.0f} C'
         return ''

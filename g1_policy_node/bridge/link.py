@@ -102,10 +102,10 @@ class Report(NamedTuple):
     def unpack(cls, payload: bytes) -> 'Report':
         """Return what `pack` packed."""
         at = _REPORT.size
-        head = list(_REPORT.unpack_from(payload))
-        head[5] = bool(head[5])
+        head = _REPORT.unpack_from(payload)
         state = payload[at : at + LOW_STATE.itemsize] if head[3] else b''
-        return cls(*head, state, payload[at + LOW_STATE.itemsize :])
+        note = payload[at + LOW_STATE.itemsize :]
+        return cls._make((*head, state, note))._replace(following=bool(head[5]))
 
     def notes(self) -> Mapping[str, Any]:
         """Return `note` by name."""

@@ -4,6 +4,7 @@ It holds the last target and damps by itself, whatever becomes of the node that 
 second one stands by: the kernel gives it the first one's lock the moment that one dies.
 """
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -185,10 +186,8 @@ def run(settings: WriterSettings, parent: int) -> None:
 
 
 def _say(line: str) -> None:
-    try:
+    with contextlib.suppress(OSError):  # Who read it may have gone; damping goes on.
         print(f'[writer {os.getpid()}] {line}', file=sys.stderr, flush=True)
-    except OSError:
-        pass  # Who read it has gone; damping goes on.
 
 
 def main() -> int:

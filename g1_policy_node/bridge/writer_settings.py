@@ -6,7 +6,11 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class WriterSettings:
-    """Slots, mark of this bridge's senders, bundle folder, DDS domain and interface, times in s, accepted findings."""
+    """What a writer needs: times in s.
+
+    `descriptors` of the slots; `mark` that this bridge's senders bear; `policy` the bundle's
+    folder; the robot's DDS `domain` and `interface`; `accept`ed findings of hardware.py.
+    """
 
     descriptors: tuple[int, ...]
     mark: str

@@ -115,11 +115,11 @@ def live(peer: Peer, events: Path) -> None:
                 doing = does
                 tell(does, rebases=pace.rebases)
             while asked:
-                number = asked.pop(0)
-                if number in (signal.SIGTERM, signal.SIGINT):
+                told = asked.pop(0)
+                if told in (signal.SIGTERM, signal.SIGINT):
                     tell('end', refused=peer.refused, rebases=pace.rebases)
                     return
-                peer.robot.set_hoist(number == signal.SIGUSR2)
+                peer.robot.set_hoist(told == signal.SIGUSR2)
             if peer.steps % _EVERY == 0:
                 at = peer.robot.snapshot()
                 tell('at', position=at.position.tolist(), lin_vel=at.lin_vel.tolist())

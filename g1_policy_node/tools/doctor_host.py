@@ -32,7 +32,9 @@ def versions(lock: str, installed: Mapping[str, str | None]) -> list[Finding]:
             findings.append(Finding('versions', level, f'{name} is not installed', remedy))
         elif pinned and got.split('+')[0] != pinned:
             found = f'{name} {got}, tested with {pinned}'
-            findings.append(Finding('versions', Level.WARN, found, f'pip install {name}=={pinned}'))
+            findings.append(
+                Finding('versions', Level.WARN, found, f'pip install {name}=={pinned}')
+            )
     if not findings:
         shown = ', '.join(f'{name} {got}' for name, got in installed.items())
         findings.append(Finding('versions', Level.PASS, shown))

@@ -45,9 +45,7 @@ def check_topics() -> list[Finding]:
         'g1_doctor', context=context, use_global_arguments=False, enable_rosout=False
     )
     try:
-        readers = {
-            name: NewestMessage[Any](node, kind, name) for name, kind in TOPICS.items()
-        }
+        readers = {name: NewestMessage[Any](node, kind, name) for name, kind in TOPICS.items()}
         counts, last = dict.fromkeys(TOPICS, 0), dict[str, Any]()
         started = time.monotonic()
         while time.monotonic() - started < LISTEN_S:
@@ -134,7 +132,9 @@ def robot(heard: Mapping[str, Any], contract: Contract) -> list[Finding]:
         remedy = 'debug mode (L2+R2), and end other programs; a bridge of yours is one, too'
         findings.append(Finding('robot', Level.FAIL, found, remedy))
     findings += [
-        Finding('hardware', Level.FAIL, fault.reason, f'only at your own risk: accept {fault.name}')
+        Finding(
+            'hardware', Level.FAIL, fault.reason, f'only at your own risk: accept {fault.name}'
+        )
         for fault in revision_faults(contract, heard['mode_machine'])
     ] or [Finding('hardware', Level.PASS, f'mode_machine {heard["mode_machine"]} fits')]
     return findings

@@ -91,7 +91,9 @@ def test_a_locked_joint_reads_zero_and_its_motor_is_left_alone(contract, mode_ma
 
 def test_slots_beyond_the_joints_stay_zero_and_modes_are_set(contract) -> None:
     _, sent = round_trip(contract, G1_JOINT_NAMES)
-    assert not any(bytes(sent.fields['motor_cmd'][i].tobytes()).strip(b'\0') for i in range(29, 35))
+    assert not any(
+        bytes(sent.fields['motor_cmd'][i].tobytes()).strip(b'\0') for i in range(29, 35)
+    )
     assert sent.fields['mode_pr'] == 0
     assert sent.fields['mode_machine'] == 5
 
