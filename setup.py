@@ -46,11 +46,13 @@ setup(
         # Unitree's LowState and LowCmd.
         'robot': ['cyclonedds'],
         'torch': ['torch'],
+        'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
             'colcon-ros',
             'hypothesis',
+            'onnxruntime',
             'pytest',
             'pytest-timeout',
         ],

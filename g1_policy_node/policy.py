@@ -32,7 +32,7 @@ class Policy:
     def reset(self) -> None:
         """Forget the history and the last action."""
         self._observation.reset()
-        self._last_action[:] = 0.0
+        self._last_action = np.zeros_like(self._last_action)
 
     def observe(self, state: RobotState, command: Array, k: int) -> NDArray[np.float32]:
         """Return the observation (n,) of this tick; `k` is the gait tick."""

@@ -11,7 +11,7 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
-from g1_policy_node.newest import LATCHED_QOS, NewestMessage
+from g1_policy_node.newest import EVERY_LATCHED_QOS, NewestMessage
 from g1_policy_node.types import Mode
 
 
@@ -58,7 +58,7 @@ class Monitor:
             start_parameter_services=False,
             enable_rosout=False,
         )
-        self._mode = NewestMessage(self._node, String, 'g1_policy/mode', LATCHED_QOS)
+        self._mode = NewestMessage(self._node, String, 'g1_policy/mode', EVERY_LATCHED_QOS)
         self._odom = NewestMessage(self._node, Odometry, 'odom')
         self._diagnostics = NewestMessage(self._node, DiagnosticArray, '/diagnostics')
         self._snapshot = Snapshot()
