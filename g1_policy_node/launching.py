@@ -41,6 +41,9 @@ WALK = tuple(item.name for item in fields(Options))
 REAL = tuple(name for name in WALK if name not in ('sim', 'lockstep', 'use_sim_time'))
 """The options that mean something with a real robot."""
 
+REAL_DEFAULTS = {'auto_run': 'false', 'cmd_source': 'false', 'duration': '0.0'}
+"""What differs there: the operator asks for RUN, and somebody else for velocities."""
+
 SIM = ('policy', 'lockstep', 'use_sim_time', 'params_file', 'namespace', 'log_level', 'run_dir')
 """The options that mean something to the simulator alone."""
 

@@ -3,9 +3,9 @@
 from launch import LaunchDescription
 from launch.actions import OpaqueFunction
 
-from g1_policy_node.launching import REAL, declare, real
+from g1_policy_node.launching import REAL, REAL_DEFAULTS, declare, real
 
 
 def generate_launch_description() -> LaunchDescription:
-    arguments = declare(REAL, auto_run='false', cmd_source='false', duration='0.0')
+    arguments = declare(REAL, **REAL_DEFAULTS)
     return LaunchDescription([*arguments, OpaqueFunction(function=real)])
