@@ -85,6 +85,10 @@ class CommandWatch:
             self.reports.append(f'damping: no joint_command for {self._timeout / 1e6:.0f} ms')
         return self._target
 
+    def release(self) -> None:
+        """Damp until a command is engaged anew."""
+        self._target = None
+
     def _check(self, command: JointCommand) -> Array | Fault:
         if self._sender.is_second(command.sequence, command.received):
             return Fault('second_sender', 'somebody else sends it while one sender is followed')
