@@ -37,6 +37,7 @@ class Options:
     """
 
     sim: Literal['mujoco', 'none'] = _option('mujoco', 'simulator to start, or none')
+    interface: str = _option('', 'network interface to the real robot; starts the bridge')
     policy: str = _option('', 'bundle: a folder or a name; empty: as in params_file')
     device: str = _option('', 'where the network runs: cpu, cuda:0 ...; empty: as in params_file')
     devices: str = _option('', 'devices to prepare: auto, or a list such as cpu,cuda:0')
@@ -61,6 +62,8 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse what no process could make sense of; UserError says which option and why."""
+        if self.interface and self.sim != 'none':
+            raise UserError('interface: a bridge and a simulator would both be the robot')
         if self.duration < 0:
             raise UserError(f'duration: {self.duration:g} s is negative')
         if self.lockstep and self.sim == 'none':
@@ -153,6 +156,8 @@ def processes(options: Options) -> tuple[ProcessSpec, ...]:
     specs = [_recorder(options)] if options.record else []
     if options.sim != 'none':
         specs.append(simulator(options))
+    if options.interface:
+        specs.append(bridge(options))
     specs.append(_router(options))
     if options.sender == 'cmd_source':
         specs.append(_command_source(options))
@@ -178,6 +183,12 @@ def replay(options: Options, bag: str, player: Sequence[str]) -> tuple[ProcessSp
     if options.namespace:
         arguments += ('--namespace', options.namespace)
     return _router(options), ProcessSpec('g1-policy', f'{PACKAGE}.cli', arguments=arguments)
+
+
+def bridge(options: Options) -> ProcessSpec:
+    """Return the bridge to the real robot."""
+    parameters = _given(options, 'policy', 'interface')
+    return _node(options, 'unitree_bridge', 'bridge.unitree_bridge', 'g1_bridge', parameters)
 
 
 def _router(options: Options) -> ProcessSpec:

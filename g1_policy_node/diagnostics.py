@@ -2,6 +2,8 @@
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.time import Time
 
 from g1_policy_node.modes import ModeLatch
@@ -90,3 +92,11 @@ def diagnostic_array(
     array = DiagnosticArray(status=[status])
     array.header.stamp = now.to_msg()
     return array
+
+
+def tell_device_failure(node: Node, prepared: Prepared, now: int) -> None:
+    """Say once that a device failed in a tick; the parameter follows, and stays on cpu."""
+    policy = prepared.router.policy
+    if failure := policy.failure:
+        node.set_parameters([Parameter('device', value=policy.actor.device)])
+        node.get_logger().error(prepared.log.failed(now, failure))
