@@ -11,6 +11,7 @@ from g1_policy_node.action import JointPositionAction
 from g1_policy_node.actor import load_actor
 from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.safety import SafetyGate
+from g1_policy_node.tools.tape.offline import joint_state as joint_state_of
 from g1_policy_node.tools.tape.tape import STEP_TIMES
 
 BUNDLE = load_bundle(resolve_bundle('g1_walk'))
@@ -68,7 +69,11 @@ def step(slot: int, observation, action, verdict: int):
 
 def messages(ticks: int = 60, steps: bool = True):
     """Yield (receive time, topic, message) of `ticks` ticks; sensors at 200 Hz."""
-    network, gate, scaling = actor(), SafetyGate(CONTRACT, LIMITS), JointPositionAction(CONTRACT)
+    network, gate, scaling = (
+        actor(),
+        SafetyGate(CONTRACT, LIMITS, BUNDLE.golden_observations),
+        JointPositionAction(CONTRACT),
+    )
     last = DEFAULT
     for slot in range(ticks):
         for part in range(4):
@@ -78,7 +83,7 @@ def messages(ticks: int = 60, steps: bool = True):
         time = T0 + slot * TICK + 16 * MS
         row = BUNDLE.golden_observations[slot % len(BUNDLE.golden_observations)]
         action = network(row).astype(np.float64)
-        checked = gate.check(scaling.target(action), last)
+        checked = gate.check(scaling.target(action), last, joint_state_of(CONTRACT, row))
         last = checked.target
         yield time, '/joint_command', joint_state(time, last)
         if steps:

@@ -12,6 +12,7 @@ from g1_policy_node.action import JointPositionAction
 from g1_policy_node.actor import ACTION_TOLERANCE, Actor
 from g1_policy_node.bundle import Bundle
 from g1_policy_node.command import CommandFollower
+from g1_policy_node.contract import Contract
 from g1_policy_node.inputs import InputGate
 from g1_policy_node.joints import JointOrder
 from g1_policy_node.paths import find_data
@@ -132,10 +133,10 @@ def _targets(tape: Tape, bundle: Bundle, actions: Array) -> dict[str, Any] | Non
     action, gate = JointPositionAction(bundle.contract), _gate(bundle)
     differences, verdicts = [], 0
     for i, slot in enumerate(steps.slot.tolist()):
-        if slot not in of_slot or slot - 1 not in of_slot:
+        state = joint_state(bundle.contract, steps.observation[i])
+        if slot not in of_slot or slot - 1 not in of_slot or state is None:
             continue
-        checked = gate.check(action.target(actions[i]), of_slot[slot - 1][index])
-        assert checked.target is not None
+        checked = gate.check(action.target(actions[i]), of_slot[slot - 1][index], state)
         differences.append(float(np.max(np.abs(checked.target - of_slot[slot][index]))))
         verdicts += int(checked.verdict.value != steps.verdict[i])
     return {
@@ -158,7 +159,26 @@ def _targets_by_slot(steps: Steps, recorded: Series, step_ns: int) -> dict[int, 
 
 
 def _gate(bundle: Bundle) -> SafetyGate:
-    return SafetyGate(bundle.contract, load_limits_file())
+    return SafetyGate(bundle.contract, load_limits_file(), bundle.golden_observations)
+
+
+def joint_state(contract: Contract, row: NDArray[np.float32]) -> RobotState | None:
+    """Return the joints' state in an observation (n,), None where its terms do not tell it.
+
+    Only what the gate's torque check reads; the rest of the state is not a number.
+    """
+    found: dict[str, Array] = {}
+    start = 0
+    for term in contract.observations:
+        values = row[start : start + term.width].astype(np.float64)
+        start += term.width
+        if term.history == 1 and term.clip is None:
+            found[term.term] = values / np.asarray(term.scale)
+    if not {'joint_pos_rel', 'joint_vel_rel'} <= found.keys():
+        return None
+    position = found['joint_pos_rel'] + contract.per_joint('default_position')
+    unknown = np.full(3, np.nan)
+    return RobotState(position, found['joint_vel_rel'], unknown, unknown, None)
 
 
 def _rebuilt(tape: Tape, bundle: Bundle, actor: Actor) -> NDArray[np.float32]:
