@@ -15,7 +15,13 @@ from g1_policy_node.types import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 EXECUTABLES = {'policy_node', 'mujoco_sim', 'cmd_source', 'floor', 'g1-policy'}
-DEPENDENCY = {'yaml': 'python3-yaml', 'numpy': 'python3-numpy', 'rich': 'python3-rich'}
+DEPENDENCY = {
+    'PIL': 'python3-pil',
+    'jinja2': 'python3-jinja2',
+    'numpy': 'python3-numpy',
+    'rich': 'python3-rich',
+    'yaml': 'python3-yaml',
+}
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
 NO_KEY = {'mujoco', 'torch', 'safetensors'}
 START_EVERY_EXECUTABLE = """
