@@ -27,10 +27,19 @@ COMMAND_QOS = QoSProfile(
 )
 LATCHED_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
-    depth=10,  # two changes of mode within a tick must both arrive
+    depth=1,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
+"""To publish with: who joins late gets the newest message, and no older one."""
+
+EVERY_LATCHED_QOS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+"""To subscribe with where every message counts, such as two changes of mode within a tick."""
 
 
 class Taken(NamedTuple, Generic[Message]):
@@ -55,24 +64,33 @@ class _LeftToUs(CallbackGroup):
 
 
 class NewestMessage(Generic[Message]):
-    """A subscription that keeps the newest message until it is taken."""
+    """A subscription that keeps the newest message until it is taken.
+
+    With `raw` a message is taken as it was serialized, in bytes.
+    """
 
     def __init__(
-        self, node: Node, kind: type[Message], topic: str, qos: QoSProfile = SENSOR_QOS
+        self,
+        node: Node,
+        kind: type[Message],
+        topic: str,
+        qos: QoSProfile = SENSOR_QOS,
+        raw: bool = False,
     ) -> None:
         self._group = _LeftToUs()
         self._kind = kind
+        self._raw = raw
         package, _, name = kind.__module__.partition('.')
         self._type_name = f'{package}/{name.split(".")[0]}/{kind.__name__}'
         self._subscription = node.create_subscription(
-            kind, topic, self._never, qos, callback_group=self._group
+            kind, topic, self._never, qos, callback_group=self._group, raw=raw
         )
         self.topic: str = self._subscription.topic_name
 
     def take(self) -> Taken[Message] | None:
         """Return the newest message not taken before, or None. Any thread, one at a time."""
         with self._subscription.handle:
-            taken = self._subscription.handle.take_message(self._kind, False)
+            taken = self._subscription.handle.take_message(self._kind, self._raw)
         if taken is None:
             return None
         message, info = taken

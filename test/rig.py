@@ -21,7 +21,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
-from g1_policy_node.newest import LATCHED_QOS, SENSOR_QOS, NewestMessage
+from g1_policy_node.newest import EVERY_LATCHED_QOS, SENSOR_QOS, NewestMessage
 from g1_policy_node.node import PolicyNode
 
 TICK_NS = 20_000_000
@@ -55,7 +55,7 @@ class Rig:
         self.told: list[str] = []
         self.diagnostics: list[DiagnosticArray] = []
         self.tester.create_subscription(
-            String, 'g1_policy/mode', lambda m: self.told.append(m.data), LATCHED_QOS
+            String, 'g1_policy/mode', lambda m: self.told.append(m.data), EVERY_LATCHED_QOS
         )
         self.tester.create_subscription(
             DiagnosticArray, '/diagnostics', self.diagnostics.append, 10

@@ -10,7 +10,18 @@ from g1_policy_node.paths import PACKAGE
 
 ROOT = Path(__file__).resolve().parents[1]
 ROS_LAYER = frozenset(
-    {'clock', 'cmd_source', 'diagnostics', 'loop', 'newest', 'node', 'parameters', 'ros_io'}
+    {
+        'clock',
+        'cmd_source',
+        'diagnostics',
+        'loop',
+        'newest',
+        'node',
+        'parameters',
+        'ros_io',
+        'ros_process',
+        'wire',
+    }
 )
 FRONT_ENDS = frozenset({'cli', 'launching'})
 STAGES = frozenset({'observation', 'actor', 'action', 'safety'})

@@ -9,7 +9,7 @@ from nav_msgs.msg import Odometry
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
-from g1_policy_node.newest import LATCHED_QOS, NewestMessage
+from g1_policy_node.newest import EVERY_LATCHED_QOS, NewestMessage
 from g1_policy_node.types import Mode
 
 
@@ -56,7 +56,7 @@ class Monitor:
             start_parameter_services=False,
             enable_rosout=False,
         )
-        self._mode = NewestMessage(self._node, String, 'g1_policy/mode', LATCHED_QOS)
+        self._mode = NewestMessage(self._node, String, 'g1_policy/mode', EVERY_LATCHED_QOS)
         self._odom = NewestMessage(self._node, Odometry, 'odom')
         self._diagnostics = NewestMessage(self._node, DiagnosticArray, '/diagnostics')
         self._snapshot = Snapshot()
