@@ -15,7 +15,7 @@ export RMW_IMPLEMENTATION := rmw_fastrtps_cpp
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv walk test lint clean
+.PHONY: help venv walk test pictures lint clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 8
@@ -27,6 +27,9 @@ walk: $(PACKAGE)  ## walk in simulation for 20 s (ARGS='--vx 0.8 --duration 60')
 
 test: $(PACKAGE)  ## run every test (ARGS='-k bundle')
 	@$(BIN)/python -m pytest $(ARGS)
+
+pictures: $(PACKAGE)  ## make the README's pictures anew (needs chromium and EGL)
+	@$(BIN)/python docs/pictures.py
 
 lint: $(PACKAGE)  ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -3,7 +3,6 @@
 import base64
 import math
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,9 @@ POINTS = 3000
 """Most points of a curve: more than a screen has columns, and a page of at most 2 MB."""
 
 BINS_PER_DECADE = 16
+SHORTEST_MS = 0.01
+"""What is shorter is drawn as this."""
+
 AXES = ('vx', 'vy', 'wz')
 
 _MODES = list(Mode)
@@ -84,13 +86,14 @@ def missed_slots(timing: Part, simulated: bool) -> tuple[NDArray[np.int64], int]
     inside = slots + np.maximum(late // period, 0)
     missed: list[int] = []
     last: int | None = None
-    commanding = np.isin(timing['mode'], _COMMANDING)
-    for row in np.flatnonzero((timing['published'] > 0) | ~commanding):
-        if timing['published'][row] > 0:
-            gap = () if last is None else range(last + 1, int(inside[row]))
-            missed += [int(ticks[row]) + (slot - int(slots[row])) * period for slot in gap]
-            last = int(inside[row])
-        if not commanding[row]:
+    commanding, published = np.isin(timing['mode'], _COMMANDING), timing['published'] > 0
+    rows = zip(*(c.tolist() for c in (slots, ticks, inside, published, commanding)), strict=True)
+    for slot, tick, came, commanded, due in rows:
+        if commanded:
+            gap = () if last is None else range(last + 1, came)
+            missed += [tick + (skipped - slot) * period for skipped in gap]
+            last = came
+        if not due:
             last = None
     return np.array(missed, np.int64), period
 
@@ -100,7 +103,7 @@ def histogram(values: Array) -> dict[str, Any] | None:
     shown = values[np.isfinite(values)]
     if not len(shown):
         return None
-    exponents = np.log10(np.maximum(shown, 1e-3))
+    exponents = np.log10(np.maximum(shown, SHORTEST_MS))
     first = math.floor(exponents.min())
     index = np.floor((exponents - first) * BINS_PER_DECADE).astype(int)
     return {'from': first, 'per_decade': BINS_PER_DECADE, 'share': _shares(index)}
@@ -120,18 +123,18 @@ def thin(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
     time, rows = next(iter(named)), len(next(iter(named.values())))
     if rows <= POINTS:
         return named
-    edges = np.linspace(0, rows, POINTS // 2 + 1).astype(int)
-    thinned = {name: np.empty(2 * (len(edges) - 1), np.float32) for name in named}
-    for i, (begin, end) in enumerate(pairwise(edges)):
-        pair = slice(2 * i, 2 * i + 2)
-        for name, column in named.items():
-            part = column[begin:end]
-            if name == time:
-                thinned[name][pair] = part[0], part[len(part) // 2]
-            elif np.isnan(part).all():
-                thinned[name][pair] = np.nan
-            else:
-                thinned[name][pair] = part[np.sort([np.nanargmin(part), np.nanargmax(part)])]
+    size = -(-rows // (POINTS // 2))
+    buckets = -(-rows // size)
+    thinned = {}
+    for name, column in named.items():
+        part = np.pad(column, (0, buckets * size - rows), 'edge').reshape(buckets, size)
+        if name == time:
+            kept = part[:, [0, size // 2]]
+        else:
+            low = np.where(np.isnan(part), np.inf, part).argmin(1)
+            high = np.where(np.isnan(part), -np.inf, part).argmax(1)
+            kept = np.take_along_axis(part, np.sort([low, high], axis=0).T, 1)
+        thinned[name] = kept.ravel()
     return thinned
 
 

@@ -23,6 +23,7 @@ _QUALITY = 72
 _NO_GL = 'they need off-screen OpenGL (EGL): apt-get install libegl1 libgl1.'
 
 Image = NDArray[np.uint8]
+Aim = Callable[[Any, Part, int], None]
 
 
 class Still(NamedTuple):
@@ -88,8 +89,11 @@ class _NoPicturesError(Exception):
 @contextmanager
 def stage(
     joint_names: Sequence[str], width: int = WIDTH, height: int = HEIGHT
-) -> Iterator[Callable[[Part, int], Image]]:
-    """Give a function that renders row i of a track, with a camera that goes along."""
+) -> Iterator[Callable[..., Image]]:
+    """Give a function that renders row i of a track, with a camera that goes along.
+
+    Further rows add the robot as it was then to the same picture; `point` may aim the camera.
+    """
     mujoco, gl, model = _prepared(width, height)
     try:
         gl.make_current()
@@ -102,12 +106,17 @@ def stage(
         options.geomgroup[:] = (1, 1, 1, 0, 0, 0)  # The robot's capsules are in group 3.
         window = mujoco.MjrRect(0, 0, width, height)
 
-        def render(track: Part, row: int) -> Image:
+        def render(track: Part, row: int, *others: int, point: Aim = aim) -> Image:
             pose(data.qpos, track, row, joints)
             mujoco.mj_forward(model, data)
-            aim(camera, track, row)
+            point(camera, track, row)
             every = mujoco.mjtCatBit.mjCAT_ALL
             mujoco.mjv_updateScene(model, data, options, pert, camera, every, scene)
+            for other in others:
+                pose(data.qpos, track, other, joints)
+                mujoco.mj_forward(model, data)
+                moving = mujoco.mjtCatBit.mjCAT_DYNAMIC
+                mujoco.mjv_addGeoms(model, data, options, pert, moving, scene)
             mujoco.mjr_render(window, scene, context)
             image = np.empty((height, width, 3), np.uint8)
             mujoco.mjr_readPixels(image, None, window, context)

@@ -133,7 +133,8 @@ def story(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
     if summary['rate_hz'] is not None:
         device = summary['device'] or 'an unknown device'
         lines.append(
-            f'The policy ran on {device} and gave {summary["rate_hz"]:.1f} commands per second; '
+            f'The policy ran on {device} and gave {summary["rate_hz"]:.1f} commands per second'
+            f'{" of simulated time" if summary["lockstep"] else ""}; '
             f'{number(summary["deadline_misses"])} of {number(summary["slots"])} were missed.'
         )
     if summary['lockstep']:

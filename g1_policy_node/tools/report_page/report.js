@@ -238,12 +238,12 @@ function drawLatency() {
   const deadline = x(Math.log10(20));
   add(svg, 'line', { class: 'missed', x1: deadline, x2: deadline, y1: top, y2: bottom, 'stroke-dasharray': '4 3' });
   add(svg, 'text', { x: deadline, y: top - 5, 'text-anchor': 'middle' }, '20 ms');
-  rows.forEach((name, row) => drawHill(svg, name, top + (row + 1) * rowHeight, rowHeight - 22, x, left));
+  rows.forEach((name, row) => drawHill(svg, name, top + (row + 1) * rowHeight, rowHeight - 22, x, left, right));
 }
 
-function drawHill(svg, name, base, tall, x, left) {
+function drawHill(svg, name, base, tall, x, left, right) {
   const hill = curves.latency[name], figures = latency[name];
-  add(svg, 'line', { class: 'grid', x1: left, x2: x(Math.log10(40)), y1: base, y2: base });
+  add(svg, 'line', { class: 'grid', x1: left, x2: right, y1: base, y2: base });
   const label = add(svg, 'text', { class: 'label', x: left, y: base - tall - 6 }, name);
   if (!hill || !figures) {
     label.textContent += ': not recorded';
@@ -259,7 +259,7 @@ function drawHill(svg, name, base, tall, x, left) {
   path += `L${at(hill.share.length)} ${base}Z`;
   add(svg, 'path', { d: path, fill: 'var(--faint)' });
   for (const [p, color] of [['p50', '--measured'], ['p95', '--measured'], ['p99', '--asked']]) {
-    const exponent = Math.log10(Math.max(figures[p], 1e-3));
+    const exponent = Math.log10(Math.max(figures[p], 1e-2));
     add(svg, 'line', { x1: x(exponent), x2: x(exponent), y1: base - tall, y2: base, stroke: `var(${color})`, 'stroke-width': p === 'p95' ? 1 : 2 });
   }
   const said = ['p50', 'p95', 'p99'].map((p) => `${p} ${figures[p].toFixed(2)}`).join('\u2002');
