@@ -288,13 +288,15 @@ function setUp() {
       series: () => [{ name: 'each slot', t, y: late, color: '--measured', thin: true }],
     });
   }
-  const redraw = () => { drawLatency(); for (const plot of timed) plot.draw(); };
   let width = 0;
-  new ResizeObserver(() => {
-    if (document.body.clientWidth === width) return;
+  const redraw = () => {
+    if (document.body.clientWidth === width) return; // A phone's address bar came or went.
     width = document.body.clientWidth;
-    redraw();
-  }).observe(document.body);
+    drawLatency();
+    for (const plot of timed) plot.draw();
+  };
+  addEventListener('resize', redraw);
+  redraw();
 }
 
 function setUpJoints() {
