@@ -156,6 +156,9 @@ def simulator(options: Options) -> ProcessSpec:
 def _router(options: Options) -> ProcessSpec:
     parameters = _given(options, 'policy', 'device', 'autostart', 'auto_run')
     parameters['use_sim_time'] = options.use_sim_time or options.lockstep
+    if options.lockstep:
+        # The simulator waits for the node but not for the command source, which may be late.
+        parameters['cmd_timeout'] = 10.0
     if options.devices:
         listed = options.devices.split(',')
         parameters['devices'] = 'auto' if listed == ['auto'] else listed

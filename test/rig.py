@@ -101,6 +101,8 @@ class Rig:
         self.node.trigger_shutdown()
         self.stopping = True
         self.thread.join()
+        self.node.destroy_node()
+        self.tester.destroy_node()
         rclpy.shutdown()
 
     def publish_sensors(self, joints: bool = True, imu: bool = True) -> None:
