@@ -102,7 +102,7 @@ def stage(
         scene = mujoco.MjvScene(model, maxgeom=1000)
         context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
-        options, pert = mujoco.MjvOption(), mujoco.MjvPerturb()
+        options, pert, cats = mujoco.MjvOption(), mujoco.MjvPerturb(), mujoco.mjtCatBit
         options.geomgroup[:] = (1, 1, 1, 0, 0, 0)  # The robot's capsules are in group 3.
         window = mujoco.MjrRect(0, 0, width, height)
 
@@ -110,13 +110,11 @@ def stage(
             pose(data.qpos, track, row, joints)
             mujoco.mj_forward(model, data)
             point(camera, track, row)
-            every = mujoco.mjtCatBit.mjCAT_ALL
-            mujoco.mjv_updateScene(model, data, options, pert, camera, every, scene)
+            mujoco.mjv_updateScene(model, data, options, pert, camera, cats.mjCAT_ALL, scene)
             for other in others:
                 pose(data.qpos, track, other, joints)
                 mujoco.mj_forward(model, data)
-                moving = mujoco.mjtCatBit.mjCAT_DYNAMIC
-                mujoco.mjv_addGeoms(model, data, options, pert, moving, scene)
+                mujoco.mjv_addGeoms(model, data, options, pert, cats.mjCAT_DYNAMIC, scene)
             mujoco.mjr_render(window, scene, context)
             image = np.empty((height, width, 3), np.uint8)
             mujoco.mjr_readPixels(image, None, window, context)

@@ -310,7 +310,7 @@ function setUpJoints() {
     title: 'Angle', unit: 'rad', least: 0.1, height: 240,
     series: () => [
       { name: 'measured', t: columns.t, y: columns[`measured ${select.value}`], color: '--measured' },
-      { name: 'target', t: columns.t, y: columns[`target ${select.value}`], color: '--asked' },
+      { name: 'target', t: columns.t, y: columns[`target ${select.value}`], color: '--asked', thin: true },
     ],
   });
   select.onchange = () => plot.draw();
