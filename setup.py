@@ -45,11 +45,13 @@ setup(
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco', 'pillow'],  # Pillow encodes the report's pictures.
         'torch': ['torch'],
+        'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
             'colcon-ros',
             'hypothesis',
+            'onnxruntime',
             'pytest',
             'pytest-timeout',
         ],

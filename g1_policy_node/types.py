@@ -10,7 +10,7 @@ Array = NDArray[np.float64]
 
 
 class Mode(Enum):
-    """What the router is doing. See DESIGN.md section 3 for the transitions."""
+    """What the router is doing. See docs/design.md section 3 for the transitions."""
 
     INACTIVE = 'INACTIVE'
     WAITING = 'WAITING'

@@ -1,6 +1,7 @@
 """Builds contracts and samples for tests."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 import numpy as np
@@ -70,3 +71,8 @@ def with_terms(*terms, **changes) -> Contract:
 
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+UNITREE_POLICY = Path(
+    os.environ.get('G1_UNITREE_POLICY', '')
+    or REPOSITORY.parent / 'shared/reference/unitree_rl_lab_g1_velocity'
+)
+"""unitree_rl_lab's published policy, which is not part of this repository."""

@@ -23,7 +23,7 @@ DEPENDENCY = {
     'yaml': 'python3-yaml',
 }
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
-NO_KEY = {'mujoco', 'torch', 'safetensors'}
+NO_KEY = {'mujoco', 'onnx', 'torch', 'safetensors'}
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution
 from importlib import import_module

@@ -11,7 +11,7 @@ from g1_policy_node.sim.protocol import Snapshot
 from g1_policy_node.types import Array, RobotState
 
 STANDING_HEIGHT = 0.79
-"""Height of the pelvis [m] on the hoist and after a reset (FACTS.md section 1)."""
+"""Height of the pelvis [m] on the hoist and after a reset (docs/facts.md section 1)."""
 
 _HELD_INERTIA = 1e9
 """Inertia [kg, kg m^2] added to the pelvis on the hoist, so that no joint can move it."""
