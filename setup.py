@@ -46,6 +46,7 @@ setup(
         'sim': ['mujoco', 'pillow'],  # Pillow encodes the report's pictures.
         'torch': ['torch'],
         'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
+        'view': ['viser'],
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
@@ -54,6 +55,7 @@ setup(
             'onnxruntime',
             'pytest',
             'pytest-timeout',
+            'selenium',
         ],
     },
     data_files=[
@@ -67,6 +69,8 @@ setup(
             f'policy_node = {NAME}.node:main',
             f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
             f'cmd_source = {NAME}.cmd_source:main',
+            f'joy_teleop = {NAME}.joy_teleop:main',
+            f'g1_view = {NAME}.view.g1_view:main',
             f'floor = {NAME}.tools.floor:main',
             f'g1-policy = {NAME}.cli:main',
         ],

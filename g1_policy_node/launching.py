@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import Event, LaunchContext
 from launch.action import Action
 from launch.actions import (
@@ -65,6 +66,7 @@ def walk(context: LaunchContext) -> list[Action]:
     ending = Ending(actions, options.run_dir)
     return [
         *actions,
+        *(_gamepad(options) if options.joy else []),
         RegisterEventHandler(OnProcessExit(on_exit=ending.on_exit)),
         RegisterEventHandler(OnShutdown(on_shutdown=ending.on_shutdown)),
     ]
@@ -127,6 +129,15 @@ def _start(options: Options, specs: Sequence[ProcessSpec]) -> list[Action]:
     write_parameters(specs)
     write_plan(options, specs, sys.argv)
     return [_action(spec) for spec in specs]
+
+
+def _gamepad(options: Options) -> list[Action]:
+    """Return the driver of the gamepad, which is no package of ours."""
+    try:
+        get_package_prefix('joy')
+    except PackageNotFoundError:
+        return [LogInfo(msg='joy: joy_node is not installed; start a publisher of joy yourself')]
+    return [Node(package='joy', executable='joy_node', namespace=options.namespace or None)]
 
 
 def _action(spec: ProcessSpec) -> Action:

@@ -14,6 +14,7 @@ from g1_policy_node.types import UserError
 
 RUNS = Path('runs')
 PLAN = 'bringup.json'
+VIEW_URL = 'view.json'
 
 
 def create_run_folder(run_dir: str, what: str) -> Path:

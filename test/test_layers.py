@@ -14,6 +14,7 @@ ROS_LAYER = frozenset(
         'clock',
         'cmd_source',
         'diagnostics',
+        'joy_teleop',
         'loop',
         'newest',
         'node',
@@ -26,7 +27,7 @@ ROS_LAYER = frozenset(
 FRONT_ENDS = frozenset({'cli', 'launching'})
 STAGES = frozenset({'observation', 'actor', 'action', 'safety'})
 CORE_NEEDS = frozenset({'numpy', 'safetensors', 'yaml'})
-ABOVE = ('sim', 'training', 'tools')
+ABOVE = ('sim', 'training', 'tools', 'view')
 # What the node must not load: simulators, training, viewers, bags, plots, terminals.
 HEAVY = frozenset(
     {'isaaclab', 'matplotlib', 'mujoco', 'plotly', 'rerun', 'rich', 'rosbags', 'torch', 'viser'}
@@ -108,7 +109,7 @@ def test_imports_run_in_no_circle() -> None:
         below = {name: needs for name, needs in below.items() if name not in leaves}
 
 
-@pytest.mark.parametrize('module', ['node', 'cmd_source'])
+@pytest.mark.parametrize('module', ['node', 'cmd_source', 'joy_teleop'])
 def test_a_node_loads_only_what_it_runs(module: str) -> None:
     code = f'import sys, {PACKAGE}.{module}; print(*{{m.split(".")[0] for m in sys.modules}})'
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)

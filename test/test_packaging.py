@@ -14,7 +14,15 @@ from g1_policy_node.paths import PACKAGE, data_root, find_data
 from g1_policy_node.types import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
-EXECUTABLES = {'policy_node', 'mujoco_sim', 'cmd_source', 'floor', 'g1-policy'}
+EXECUTABLES = {
+    'policy_node',
+    'mujoco_sim',
+    'cmd_source',
+    'joy_teleop',
+    'g1_view',
+    'floor',
+    'g1-policy',
+}
 DEPENDENCY = {
     'PIL': 'python3-pil',
     'jinja2': 'python3-jinja2',
@@ -23,7 +31,7 @@ DEPENDENCY = {
     'yaml': 'python3-yaml',
 }
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
-NO_KEY = {'mujoco', 'onnx', 'torch', 'safetensors'}
+NO_KEY = {'mujoco', 'onnx', 'torch', 'safetensors', 'viser'}
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution
 from importlib import import_module
