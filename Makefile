@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := $(VENV)/.wheels-installed
 PACKAGE := $(VENV)/.package-installed
-EXTRAS := formats,lint,sim,test,torch,view,wheels
+EXTRAS := formats,lint,robot,sim,test,torch,view,wheels
 ARGS ?=
 PIP_ARGS ?=
 

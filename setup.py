@@ -44,6 +44,8 @@ setup(
         # The simulator also needs mjlab's model, which comes without its dependencies:
         # pip install --no-deps -r constraints/data.txt
         'sim': ['mujoco', 'pillow'],  # Pillow encodes the report's pictures.
+        # Unitree's LowState and LowCmd.
+        'robot': ['cyclonedds'],
         'torch': ['torch'],
         'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
         'view': ['viser'],
@@ -68,6 +70,7 @@ setup(
         'console_scripts': [
             f'policy_node = {NAME}.node:main',
             f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
+            f'unitree_bridge = {NAME}.bridge.unitree_bridge:main',
             f'cmd_source = {NAME}.cmd_source:main',
             f'joy_teleop = {NAME}.joy_teleop:main',
             f'g1_view = {NAME}.view.g1_view:main',

@@ -37,6 +37,7 @@ class Options:
     """
 
     sim: Literal['mujoco', 'none'] = _option('mujoco', 'simulator to start, or none')
+    interface: str = _option('', 'network interface to the real robot; starts the bridge')
     policy: str = _option('', 'bundle: a folder or a name; empty: as in params_file')
     device: str = _option('', 'where the network runs: cpu, cuda:0 ...; empty: as in params_file')
     devices: str = _option('', 'devices to prepare: auto, or a list such as cpu,cuda:0')
@@ -62,6 +63,8 @@ class Options:
         """Refuse what no process could make sense of; UserError says which option and why."""
         if self.record:
             raise UserError('record: recording is not built yet')
+        if self.interface and self.sim != 'none':
+            raise UserError('interface: a bridge and a simulator would both be the robot')
         if self.duration < 0:
             raise UserError(f'duration: {self.duration:g} s is negative')
         if self.lockstep and self.sim == 'none':
@@ -151,6 +154,8 @@ class ProcessSpec:
 def processes(options: Options) -> tuple[ProcessSpec, ...]:
     """Return what a walk starts, in this order; `options.run_dir` is the run's own folder."""
     specs = [simulator(options)] if options.sim != 'none' else []
+    if options.interface:
+        specs.append(bridge(options))
     specs.append(_router(options))
     if options.sender == 'cmd_source':
         specs.append(_command_source(options))
@@ -168,6 +173,12 @@ def simulator(options: Options) -> ProcessSpec:
     parameters['publish_clock'] = options.lockstep or options.use_sim_time
     parameters['lockstep'] = options.lockstep
     return _node(options, 'mujoco_sim', 'sim.mujoco_sim', 'g1_sim', parameters)
+
+
+def bridge(options: Options) -> ProcessSpec:
+    """Return the bridge to the real robot."""
+    parameters = _given(options, 'policy', 'interface')
+    return _node(options, 'unitree_bridge', 'bridge.unitree_bridge', 'g1_bridge', parameters)
 
 
 def _router(options: Options) -> ProcessSpec:

@@ -70,6 +70,15 @@ def test_a_walk_is_four_processes_and_less_where_something_else_takes_over() -> 
     ]
 
 
+def test_an_interface_puts_the_bridge_in_the_simulators_place() -> None:
+    options = Options(sim='none', interface='eth0', run_dir='/tmp/run')
+    names = [spec.executable for spec in bringup.processes(options)]
+    assert names == ['unitree_bridge', 'policy_node', 'cmd_source', 'floor']
+    assert bringup.processes(options)[0].parameters['interface'] == 'eth0'
+    with pytest.raises(UserError, match='both be the robot'):
+        Options(interface='eth0')
+
+
 def test_what_is_left_open_is_left_to_the_parameter_file() -> None:
     specs = by_name(Options(run_dir='/r'))
     assert not {'policy', 'device', 'devices'} & set(specs['policy_node'].parameters)

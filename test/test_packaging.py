@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXECUTABLES = {
     'policy_node',
     'mujoco_sim',
+    'unitree_bridge',
     'cmd_source',
     'joy_teleop',
     'g1_view',
@@ -31,7 +32,7 @@ DEPENDENCY = {
     'yaml': 'python3-yaml',
 }
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
-NO_KEY = {'mujoco', 'onnx', 'torch', 'safetensors', 'viser'}
+NO_KEY = {'cyclonedds', 'mujoco', 'onnx', 'torch', 'safetensors', 'viser'}
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution
 from importlib import import_module

@@ -81,6 +81,10 @@ class CommandWatch:
             self.reports.append(f'damping: no joint_command for {self._timeout / 1e6:.0f} ms')
         return self._target
 
+    def release(self) -> None:
+        """Damp until a command is engaged anew."""
+        self._target = None
+
     def _check(self, command: JointCommand) -> Array | Fault:
         if command.frame_id != self._hash:
             reason = f'it is for contract {command.frame_id!r}, this robot has {self._hash!r}'

@@ -8,9 +8,11 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Pose
 from nav_msgs.msg import Odometry
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool
 
 from g1_policy_node.newest import EVERY_LATCHED_QOS, NewestMessage
 from g1_policy_node.types import Mode
@@ -104,6 +106,25 @@ class Monitor:
             enable_rosout=False,
         )
         self.poll = Listener(self._node).poll
+
+    def ask_to_run(self, on: bool, timeout_s: float = 5.0) -> str:
+        """Call the router's ~/run as an operator would; return why it refused, or ''."""
+        client = self._node.create_client(SetBool, 'g1_policy/run')
+        executor = SingleThreadedExecutor(context=self._context)
+        executor.add_node(self._node)
+        try:
+            if not client.wait_for_service(timeout_s):
+                return 'no service g1_policy/run'
+            future = client.call_async(SetBool.Request(data=on))
+            executor.spin_until_future_complete(future, timeout_s)
+            answer = future.result()
+            if answer is None:
+                return 'g1_policy/run did not answer'
+            return '' if answer.success else answer.message
+        finally:
+            executor.remove_node(self._node)
+            executor.shutdown()
+            self._node.destroy_client(client)
 
     def __enter__(self) -> 'Monitor':
         return self
