@@ -34,7 +34,13 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     add_options(walk)
     walk.set_defaults(run=_walk)
     report = commands.add_parser('report', help="merge and show runs' evidence")
-    report.add_argument('runs', nargs='*', type=Path, metavar='RUN', help='default: the newest')
+    report.add_argument(
+        'runs',
+        nargs='*',
+        type=Path,
+        metavar='RUN',
+        help='a folder, or a trip of the black box (.npz); default: the newest',
+    )
     report.set_defaults(run=_report)
     rehearse = commands.add_parser('rehearse', help="the real robot's processes, killed in turn")
     rehearse.add_argument('--policy', default='', help='bundle: a folder or a name')

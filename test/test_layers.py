@@ -14,6 +14,7 @@ ROS_LAYER = frozenset(
         'clock',
         'cmd_source',
         'diagnostics',
+        'evidence',
         'joy_teleop',
         'loop',
         'newest',

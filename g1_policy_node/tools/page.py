@@ -29,9 +29,12 @@ COUNTER_MEANINGS = {
     'command_not_finite': 'velocity commands that were no number',
     'command_clipped': 'velocity commands beyond what the policy was trained for',
     'command_stale': 'times the velocity command stopped coming',
+    'command_order': 'velocity commands that came out of order',
+    'observation_not_finite': 'observations that were no number',
     'action_not_finite': 'outputs of the network that were no number',
     'tilt': 'ticks in which the robot was tilted too far',
     'target_position_clipped': 'joint targets kept inside the joint limits',
+    'target_torque_clipped': 'joint targets kept from asking for too much torque',
     'target_rate_clipped': 'joint targets kept from moving too fast',
 }
 

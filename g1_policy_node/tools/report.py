@@ -14,16 +14,23 @@ from g1_policy_node.run_folder import RUNS
 from g1_policy_node.tools.film import film
 from g1_policy_node.tools.page import NAME, number
 from g1_policy_node.tools.summary import STAGES, merge_run
+from g1_policy_node.tools.trip_report import show_trip
 from g1_policy_node.types import UserError
 
 Summary = dict[str, Any]
 
 
 def report(arguments: argparse.Namespace, console: Console | None = None) -> int:
-    """Merge and show each run, the newest if none is named; 1 if one was not accepted."""
+    """Merge and show each run, the newest if none is named; 1 if one was not accepted.
+
+    A file of the black box (a run's trips/*.npz) is shown by itself.
+    """
     console = console or Console()
     summaries = []
     for run_dir in arguments.runs or [newest_run(RUNS)]:
+        if run_dir.suffix == '.npz':
+            show_trip(run_dir, console)
+            continue
         summaries.append(merge_run(run_dir, lambda parts: film(parts, _progress(console))))
         show(summaries[-1], run_dir, console)
     return 0 if all(summary['accepted'] for summary in summaries) else 1
@@ -56,6 +63,8 @@ def show(summary: Summary, run_dir: Path, console: Console) -> None:
             value = number(criterion['value'], 4)
             limit = number(criterion['limit'], 4)
             console.print(f'not met: {criterion["name"]} {value}, limit {limit}', highlight=False)
+    for trip in sorted(run_dir.glob('trips/*.npz')):
+        console.print(f'trip: {trip}', markup=False, highlight=False, soft_wrap=True)
     console.print('accepted' if summary['accepted'] else 'not accepted', style='bold', end='  ')
     console.print(str(run_dir / NAME), markup=False, highlight=False, soft_wrap=True)
 
