@@ -15,7 +15,7 @@ export RMW_IMPLEMENTATION := rmw_fastrtps_cpp
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv walk faults soak test lint clean
+.PHONY: help venv walk test faults soak pictures lint clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 8
@@ -34,6 +34,9 @@ faults: $(PACKAGE)  ## time to safe of every fault, 20 times each, in real time:
 
 soak: $(PACKAGE)  ## random faults for ten minutes
 	@$(BIN)/python test/faults/measure.py --soak 600 $(ARGS)
+
+pictures: $(PACKAGE)  ## make the README's pictures anew (needs chromium and EGL)
+	@$(BIN)/python docs/pictures.py
 
 lint: $(PACKAGE)  ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -25,8 +25,9 @@ setup(
     maintainer='g1_policy_node maintainers',
     maintainer_email='maintainers@example.org',
     packages=find_packages(include=[NAME, f'{NAME}.*']),
+    package_data={NAME: ['tools/report_page/*']},
     python_requires='>=3.10',
-    install_requires=['setuptools', 'numpy', 'pyyaml', 'rich', 'safetensors'],
+    install_requires=['setuptools', 'jinja2', 'numpy', 'pyyaml', 'rich', 'safetensors'],
     extras_require={
         # ROS for machines that have none; elsewhere it comes from the distribution.
         'wheels': [
@@ -42,7 +43,7 @@ setup(
         ],
         # The simulator also needs mjlab's model, which comes without its dependencies:
         # pip install --no-deps -r constraints/data.txt
-        'sim': ['mujoco'],
+        'sim': ['mujoco', 'pillow'],  # Pillow encodes the report's pictures.
         # Unitree's LowState and LowCmd.
         'robot': ['cyclonedds'],
         'torch': ['torch'],

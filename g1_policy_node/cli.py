@@ -133,6 +133,12 @@ def _rehearse(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    if arguments.claims:
+        from rich.console import Console
+
+        from g1_policy_node.tools.claims_table import show_claims
+
+        return show_claims(arguments.runs, Console())
     from g1_policy_node.tools.report import report
 
     return report(arguments)

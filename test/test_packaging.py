@@ -25,7 +25,13 @@ EXECUTABLES = {
     'tape_recorder',
     'g1-policy',
 }
-DEPENDENCY = {'yaml': 'python3-yaml', 'numpy': 'python3-numpy', 'rich': 'python3-rich'}
+DEPENDENCY = {
+    'PIL': 'python3-pil',
+    'jinja2': 'python3-jinja2',
+    'numpy': 'python3-numpy',
+    'rich': 'python3-rich',
+    'yaml': 'python3-yaml',
+}
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
 NO_KEY = {'cyclonedds', 'mujoco', 'onnx', 'rosbags', 'torch', 'safetensors', 'viser'}
 START_EVERY_EXECUTABLE = """
