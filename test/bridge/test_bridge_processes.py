@@ -177,8 +177,9 @@ def test_an_estop_outlives_the_writer_that_was_told(robot, writers) -> None:
 def test_a_writer_that_hangs_is_ended_and_the_other_one_damps(robot, writers) -> None:
     sender = start(robot, writers)
     os.kill(sender, signal.SIGSTOP)
-    assert robot.hear_nothing()
+    heard_nothing = robot.hear_nothing()
     writers.end(sender)
+    assert heard_nothing
     robot.until(robot.damped, 'damping')
     assert robot.report.pid != sender
 
