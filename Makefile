@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := $(VENV)/.wheels-installed
 PACKAGE := $(VENV)/.package-installed
+BENCH := $(VENV)/.bench-installed
 EXTRAS := formats,lint,sim,test,torch,wheels
 ARGS ?=
 PIP_ARGS ?=
@@ -15,7 +16,7 @@ export RMW_IMPLEMENTATION := rmw_fastrtps_cpp
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv walk test lint clean
+.PHONY: help venv walk test bench lint clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 8
@@ -27,6 +28,9 @@ walk: $(PACKAGE)  ## walk in simulation for 20 s (ARGS='--vx 0.8 --duration 60')
 
 test: $(PACKAGE)  ## run every test (ARGS='-k bundle')
 	@$(BIN)/python -m pytest $(ARGS)
+
+bench: $(BENCH)  ## measure beside a stock node, 20 minutes (ARGS='--only lateness')
+	@$(BIN)/python -m bench $(ARGS)
 
 lint: $(PACKAGE)  ## ruff and mypy
 	@$(BIN)/ruff check .
@@ -42,6 +46,10 @@ $(WHEELS): constraints/venv.txt constraints/data.txt
 	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt setuptools
 	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	$(BIN)/python -m pip install $(PIP_ARGS) --no-deps -r constraints/data.txt
+	@touch $@
+
+$(BENCH): $(PACKAGE)
+	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt --no-build-isolation -e '.[bench]'
 	@touch $@
 
 $(PACKAGE): $(WHEELS) setup.py setup.cfg

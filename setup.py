@@ -45,6 +45,7 @@ setup(
         'sim': ['mujoco'],
         'torch': ['torch'],
         'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
+        'bench': ['matplotlib', 'onnx', 'onnxruntime', 'torch'],  # `make bench`
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',

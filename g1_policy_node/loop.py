@@ -5,8 +5,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from g1_policy_node.clock import SystemTime, TickClock
+from g1_policy_node.realtime import Realtime
 from g1_policy_node.ros_io import RouterIo
 from g1_policy_node.router import Router
 from g1_policy_node.timing import MissCounter, Recorder, SlotGrid
@@ -21,7 +23,8 @@ class ControlLoop(threading.Thread):
 
     `lock` guards the router: held for the length of a tick, and by whoever changes the router
     between two ticks. Garbage is not collected while the loop runs: a full collection takes
-    several periods.
+    several periods. Where `prewarm_ns` is not 0, the network runs once for nothing that long
+    before a slot: after a sleep of 20 ms its weights and its code have left the caches.
     """
 
     def __init__(
@@ -33,6 +36,8 @@ class ControlLoop(threading.Thread):
         period_ns: int,
         lock: threading.Lock,
         log: Callable[[str], None],
+        prewarm_ns: int,
+        realtime: Realtime,
     ) -> None:
         super().__init__(name='control', daemon=True)
         self._lock = lock
@@ -44,6 +49,8 @@ class ControlLoop(threading.Thread):
         self._recorder = recorder
         self._period_ns = period_ns
         self._log = log
+        self._prewarm_ns = prewarm_ns
+        self._realtime = realtime
         self._system = SystemTime()
         self._stopping = threading.Event()
 
@@ -56,6 +63,7 @@ class ControlLoop(threading.Thread):
 
     def run(self) -> None:
         """Tick until stopped. An error inside a tick damps the robot and the loop goes on."""
+        self._realtime.use_for_this_thread()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.collect()
         gc.freeze()
@@ -66,16 +74,27 @@ class ControlLoop(threading.Thread):
             if self._clock.jumped_back():
                 self.grid = self._restart()
                 last = 0
+            if self._prewarm_ns:
+                self._safely(self._prewarm, self.grid.start(last + 1))
             if not self._clock.sleep_until(self.grid.start(last + 1)):
                 continue
             slot = self.grid.at(self._clock.now())
-            try:
-                self._tick(self.grid, slot, slot - last)
-            except Exception as error:  # the robot must be safe whatever went wrong
-                self._log(f'error in a tick: {error!r}')
-                with self._lock:
-                    self._router.estop(f'error in a tick: {error!r}')
+            self._safely(self._tick, self.grid, slot, slot - last)
             last = slot
+
+    def _safely(self, do: Callable[..., None], *arguments: Any) -> None:
+        """Do it; the robot must be safe whatever goes wrong."""
+        try:
+            do(*arguments)
+        except Exception as error:
+            self._log(f'error in a tick: {error!r}')
+            with self._lock:
+                self._router.estop(f'error in a tick: {error!r}')
+
+    def _prewarm(self, slot_start: int) -> None:
+        """Run the network shortly before the slot, for nothing but the caches."""
+        self._clock.sleep_until(slot_start - self._prewarm_ns)
+        self._router.policy.run_for_nothing()
 
     def _start(self) -> SlotGrid:
         """Wait for the clock to have a time, and start the slots there."""

@@ -81,7 +81,7 @@ class PolicyNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start ticking, in WAITING (or in DAMP, where that is latched)."""
-        assert self._prepared and self._io
+        assert self._prepared and self._io and self._settings
         result = super().on_activate(state)
         router, contract = self._prepared.router, self._prepared.bundle.contract
         router.activate()
@@ -93,6 +93,8 @@ class PolicyNode(LifecycleNode):
             round(contract.step_dt * 1e9),
             self._lock,
             self._warn,
+            self._settings.prewarm_ns,
+            self._settings.realtime,
         )
         self._loop.start()
         return result
@@ -120,16 +122,20 @@ class PolicyNode(LifecycleNode):
 
     def _configure(self) -> None:
         self._settings = settings = read_settings(self)
+        settings.realtime.check()
         self._prepared = prepared = prepare(settings, self.modes)
         contract = prepared.bundle.contract
         simulated = self.get_parameter('use_sim_time').value
+        if simulated and settings.prewarm_ns:
+            raise UserError('prewarm: needs steady time, not use_sim_time')
         self._tick_clock = SimulatedClock(self) if simulated else SteadyClock()
         self._io = RouterIo(self, contract, settings.cmd_vel_stamped)
         for device, difference in prepared.actors.differences.items():
             self.get_logger().info(f'{device}: prepared, golden actions within {difference:.1e}')
         self.get_logger().info(
             f'policy {prepared.bundle.path}: weights {prepared.bundle.weights_sha256[:16]}, '
-            f'contract {contract.sha256[:16]}, {contract.observation_size} inputs'
+            f'contract {contract.sha256[:16]}, {contract.observation_size} inputs; '
+            f'{settings.realtime}, prewarm {settings.prewarm_ns * 1e-6:g} ms'
         )
 
     def _stop(self, reason: str) -> None:
@@ -237,8 +243,7 @@ class PolicyNode(LifecycleNode):
 
     def _write_run(self, loop: ControlLoop, prepared: Prepared) -> None:
         """Write this process's part of the run folder: timing.npz and node.json."""
-        folder = self._settings.run_dir if self._settings else None
-        if folder is None:
+        if self._settings is None or (folder := self._settings.run_dir) is None:
             return
         part = {
             **prepared.facts(),
@@ -252,6 +257,8 @@ class PolicyNode(LifecycleNode):
             'use_sim_time': self.get_parameter('use_sim_time').value,
             'dtype': 'float32',
             'threads': 1,
+            'realtime': self._settings.realtime._asdict(),
+            'prewarm_ms': self._settings.prewarm_ns * 1e-6,
             'versions': versions(),
         }
         try:

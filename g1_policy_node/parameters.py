@@ -10,8 +10,12 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from g1_policy_node.prepared import Settings
+from g1_policy_node.realtime import Realtime, read_cpus
 from g1_policy_node.safety import SafetyLimits, load_limits
 from g1_policy_node.types import UserError
+
+MAX_FIFO_PRIORITY = 98
+"""99 is the kernel's own."""
 
 
 class _Spec(NamedTuple):
@@ -33,6 +37,12 @@ _SPECS = {
     'imu_frames': _Spec([''], "frame_ids of imu/data to accept beside the contract's"),
     'cmd_vel_stamped': _Spec(False, 'cmd_vel is TwistStamped rather than Twist'),
     'run_dir': _Spec('', 'folder for timing.npz and node.json; empty: keep none'),
+    'prewarm': _Spec(
+        0.0, 's before a slot to run the network once for nothing', range=(0.0, 0.01)
+    ),
+    'fifo_priority': _Spec(0, 'SCHED_FIFO priority of the control thread; 0: as usual'),
+    'cpus': _Spec('', 'CPUs of the control thread, such as 2,3; empty: any'),
+    'lock_memory': _Spec(False, 'keep every page of the process in memory'),
 }
 
 
@@ -75,7 +85,17 @@ def read_settings(node: Node) -> Settings:
         imu_frames=tuple(frame for frame in value('imu_frames') if frame),
         cmd_vel_stamped=value('cmd_vel_stamped'),
         run_dir=Path(value('run_dir')) if value('run_dir') else None,
+        prewarm_ns=ns('prewarm'),
+        realtime=Realtime(
+            _priority(value('fifo_priority')), read_cpus(value('cpus')), value('lock_memory')
+        ),
     )
+
+
+def _priority(priority: int) -> int:
+    if 0 <= priority <= MAX_FIFO_PRIORITY:
+        return priority
+    raise UserError(f'fifo_priority: {priority} is not in 0 to {MAX_FIFO_PRIORITY}')
 
 
 def _declare(node: Node, name: str, spec: _Spec) -> None:
@@ -114,6 +134,10 @@ def _as_declared(parameter: Parameter, specs: dict[str, _Spec]) -> Parameter:
 
 
 def _kind(default: Any) -> str:
-    return {bool: 'true or false', float: 'a number', str: 'a text', list: 'a list of texts'}[
-        type(default)
-    ]
+    return {
+        bool: 'true or false',
+        int: 'a whole number',
+        float: 'a number',
+        str: 'a text',
+        list: 'a list of texts',
+    }[type(default)]

@@ -17,6 +17,7 @@ from g1_policy_node.devices import ActorPool, prepared_devices
 from g1_policy_node.inputs import InputGate
 from g1_policy_node.modes import ModeLatch
 from g1_policy_node.policy import Policy
+from g1_policy_node.realtime import Realtime
 from g1_policy_node.router import Router
 from g1_policy_node.safety import SafetyGate, SafetyLimits
 
@@ -35,6 +36,8 @@ class Settings(NamedTuple):
     imu_frames: tuple[str, ...]
     cmd_vel_stamped: bool
     run_dir: Path | None
+    prewarm_ns: int = 0
+    realtime: Realtime = Realtime()
 
 
 class Prepared(NamedTuple):
