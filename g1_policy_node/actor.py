@@ -14,7 +14,7 @@ from g1_policy_node.contract import NetworkContract
 from g1_policy_node.types import Array, UserError
 
 ACTION_TOLERANCE = 1e-5
-"""Largest accepted difference between a device's actions and the golden ones (docs/design.md 4)."""
+"""Largest accepted difference of a device's actions from the golden ones (docs/design.md 4)."""
 
 WARM_UP_PASSES = 50
 

@@ -34,8 +34,27 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     add_options(walk)
     walk.set_defaults(run=_walk)
     report = commands.add_parser('report', help="merge and show runs' evidence")
-    report.add_argument('runs', nargs='*', type=Path, metavar='RUN', help='default: the newest')
+    report.add_argument(
+        'runs',
+        nargs='*',
+        type=Path,
+        metavar='RUN',
+        help='a folder, or a trip of the black box (.npz); default: the newest',
+    )
     report.set_defaults(run=_report)
+    rehearse = commands.add_parser('rehearse', help="the real robot's processes, killed in turn")
+    rehearse.add_argument('--policy', default='', help='bundle: a folder or a name')
+    rehearse.add_argument('--seconds', type=float, default=5.0, help='walk before each kill')
+    rehearse.add_argument('--kill', action='append', help='only this process; may be repeated')
+    rehearse.add_argument('--run-dir', default='', help='default: a new one under runs/')
+    rehearse.set_defaults(run=_rehearse)
+    doctor = commands.add_parser('doctor', help='is this machine, and the robot, fit to walk?')
+    doctor.add_argument('--policy', default='g1_walk', help='bundle: a folder or a name')
+    doctor.add_argument('--interface', default='', help='network interface to the robot')
+    doctor.add_argument('--domain', type=int, default=0, help="the robot's DDS domain")
+    doctor.add_argument('--json', action='store_true', help='print JSON')
+    doctor.add_argument('--run-dir', default='', help="a run's folder: doctor.json goes there")
+    doctor.set_defaults(run=_doctor)
     if 'bundle' in arguments[:1]:
         from g1_policy_node.tools.bundle_cli import add_parser
 
@@ -85,6 +104,20 @@ def _walk(arguments: argparse.Namespace) -> int:
     from g1_policy_node.tools.walk import walk
 
     return walk(options)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from g1_policy_node.tools.doctor import doctor
+
+    a = arguments
+    return doctor(a.policy, a.interface, a.domain, a.json, a.run_dir)
+
+
+def _rehearse(arguments: argparse.Namespace) -> int:
+    from g1_policy_node.tools.rehearse import VICTIMS, rehearse
+
+    a = arguments
+    return rehearse(a.policy, a.seconds, a.kill or VICTIMS, a.run_dir)
 
 
 def _report(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import Event, LaunchContext
 from launch.action import Action
 from launch.actions import (
@@ -38,18 +39,24 @@ from g1_policy_node.run_folder import create_run_folder, write_plan
 from g1_policy_node.types import UserError
 
 WALK = tuple(item.name for item in fields(Options))
+REAL = tuple(name for name in WALK if name not in ('sim', 'lockstep', 'use_sim_time'))
+"""The options that mean something with a real robot."""
+
+REAL_DEFAULTS = {'auto_run': 'false', 'cmd_source': 'false', 'duration': '0.0'}
+"""What differs there: the operator asks for RUN, and somebody else for velocities."""
+
 SIM = ('policy', 'lockstep', 'use_sim_time', 'params_file', 'namespace', 'log_level', 'run_dir')
 """The options that mean something to the simulator alone."""
 
 GRACE = {'sigterm_timeout': '3', 'sigkill_timeout': '2'}
 
 
-def declare(names: Collection[str]) -> list[Action]:
-    """Return the launch arguments of these options."""
+def declare(names: Collection[str], **defaults: str) -> list[Action]:
+    """Return the launch arguments of these options, some with a default of their own."""
     return [
         DeclareLaunchArgument(
             name,
-            default_value=default_text(name),
+            default_value=defaults.get(name, default_text(name)),
             description=DESCRIPTIONS[name],
             choices=list(choices(name)) or None,
         )
@@ -59,12 +66,24 @@ def declare(names: Collection[str]) -> list[Action]:
 
 def walk(context: LaunchContext) -> list[Action]:
     """Return the processes of a walk; the first to end ends it, and a report follows."""
-    options = _options(context, WALK, 'walk')
+    return _walk(_options(context, WALK, 'walk'))
+
+
+def real(context: LaunchContext) -> list[Action]:
+    """Return the processes of a walk of the real robot, which ends as any other."""
+    options = _options(context, REAL, 'real', sim='none')
+    if not options.interface:
+        raise RuntimeError('interface: name the network interface to the robot')
+    return _walk(options)
+
+
+def _walk(options: Options) -> list[Action]:
     specs = processes(options)
     actions = _start(options, specs)
     ending = Ending(actions, options.run_dir)
     return [
         *actions,
+        *(_gamepad(options) if options.joy else []),
         RegisterEventHandler(OnProcessExit(on_exit=ending.on_exit)),
         RegisterEventHandler(OnShutdown(on_shutdown=ending.on_shutdown)),
     ]
@@ -113,8 +132,8 @@ class Ending:
         return [LogInfo(msg=f'to merge and show this run: g1-policy report {self._run_dir}')]
 
 
-def _options(context: LaunchContext, names: Collection[str], what: str) -> Options:
-    texts = {name: LaunchConfiguration(name).perform(context) for name in names}
+def _options(context: LaunchContext, names: Collection[str], what: str, **fixed: str) -> Options:
+    texts = {name: LaunchConfiguration(name).perform(context) for name in names} | fixed
     try:
         options = read_options(texts)
         return replace(options, run_dir=str(create_run_folder(options.run_dir, what)))
@@ -127,6 +146,15 @@ def _start(options: Options, specs: Sequence[ProcessSpec]) -> list[Action]:
     write_parameters(specs)
     write_plan(options, specs, sys.argv)
     return [_action(spec) for spec in specs]
+
+
+def _gamepad(options: Options) -> list[Action]:
+    """Return the driver of the gamepad, which is no package of ours."""
+    try:
+        get_package_prefix('joy')
+    except PackageNotFoundError:
+        return [LogInfo(msg='joy: joy_node is not installed; start a publisher of joy yourself')]
+    return [Node(package='joy', executable='joy_node', namespace=options.namespace or None)]
 
 
 def _action(spec: ProcessSpec) -> Action:

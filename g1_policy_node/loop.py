@@ -5,8 +5,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
+from g1_policy_node.black_box import BlackBox, Row
 from g1_policy_node.clock import SystemTime, TickClock
 from g1_policy_node.realtime import Realtime
 from g1_policy_node.ros_io import RouterIo
@@ -23,8 +23,8 @@ class ControlLoop(threading.Thread):
 
     `lock` guards the router: held for the length of a tick, and by whoever changes the router
     between two ticks. Garbage is not collected while the loop runs: a full collection takes
-    several periods. Where `prewarm_ns` is not 0, the network runs once for nothing that long
-    before a slot: after a sleep of 20 ms its weights and its code have left the caches.
+    several periods. With `realtime.prewarm_ms` the network runs once for nothing before a slot:
+    after a sleep of 20 ms its weights and its code have left the caches.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class ControlLoop(threading.Thread):
         io: RouterIo,
         clock: TickClock,
         recorder: Recorder,
+        box: BlackBox,
         period_ns: int,
         lock: threading.Lock,
         log: Callable[[str], None],
-        prewarm_ns: int,
         realtime: Realtime,
     ) -> None:
         super().__init__(name='control', daemon=True)
@@ -47,10 +47,12 @@ class ControlLoop(threading.Thread):
         self._io = io
         self._clock = clock
         self._recorder = recorder
+        self.box = box
+        self._failure = ''
         self._period_ns = period_ns
         self._log = log
-        self._prewarm_ns = prewarm_ns
-        self._realtime = realtime
+        self.realtime = realtime
+        self._prewarm_ns = round(realtime.prewarm_ms * 1e6)
         self._system = SystemTime()
         self._stopping = threading.Event()
 
@@ -58,12 +60,13 @@ class ControlLoop(threading.Thread):
         """End the thread and wait for it; no command follows."""
         self._stopping.set()
         self.join()
+        self.box.close()
         gc.enable()
         gc.unfreeze()
 
     def run(self) -> None:
         """Tick until stopped. An error inside a tick damps the robot and the loop goes on."""
-        self._realtime.use_for_this_thread()
+        self.realtime.use_for_this_thread()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.collect()
         gc.freeze()
@@ -71,30 +74,41 @@ class ControlLoop(threading.Thread):
         self.grid = self._start()
         last = 0  # the slot of the last tick
         while not self._stopping.is_set():
+            self.box.watch(self._router.modes.mode, self._router.modes.reason, bool(self._failure))
             if self._clock.jumped_back():
                 self.grid = self._restart()
                 last = 0
             if self._prewarm_ns:
-                self._safely(self._prewarm, self.grid.start(last + 1))
+                self._prewarm(self.grid.start(last + 1))
             if not self._clock.sleep_until(self.grid.start(last + 1)):
                 continue
             slot = self.grid.at(self._clock.now())
-            self._safely(self._tick, self.grid, slot, slot - last)
+            if slot <= last:  # time jumped back since we woke
+                continue
+            try:
+                self._tick(self.grid, slot, slot - last)
+                self._failure = ''
+            except Exception as error:  # the robot must be safe whatever went wrong
+                self._fail(f'error in a tick: {error!r}')
             last = slot
-
-    def _safely(self, do: Callable[..., None], *arguments: Any) -> None:
-        """Do it; the robot must be safe whatever goes wrong."""
-        try:
-            do(*arguments)
-        except Exception as error:
-            self._log(f'error in a tick: {error!r}')
-            with self._lock:
-                self._router.estop(f'error in a tick: {error!r}')
 
     def _prewarm(self, slot_start: int) -> None:
         """Run the network shortly before the slot, for nothing but the caches."""
         self._clock.sleep_until(slot_start - self._prewarm_ns)
-        self._router.policy.run_for_nothing()
+        try:
+            self._router.policy.run_for_nothing()
+        except Exception as error:  # as in a tick; once, as the next one would fail too
+            self._prewarm_ns = 0
+            self._fail(f'error in the prewarm: {error!r}')
+
+    def _fail(self, reason: str) -> None:
+        """Damp because a tick ended in an error; one that comes with every tick is told once."""
+        if reason == self._failure:
+            return
+        self._failure = reason
+        with self._lock:
+            self._router.estop(reason)
+        self._log(reason)
 
     def _start(self) -> SlotGrid:
         """Wait for the clock to have a time, and start the slots there."""
@@ -117,6 +131,7 @@ class ControlLoop(threading.Thread):
         woken = time.monotonic_ns()
         step = self._system.read()
         if step:
+            self._router.inputs.clock_stepped()
             self._log(f'the system clock stepped by {step / 1e9:+.3f} s; ticks do not follow it')
         now = self._clock.now()
         scheduled = woken - (now - grid.start(slot))
@@ -147,6 +162,7 @@ class ControlLoop(threading.Thread):
             ),
             tick.command,
         )
+        self.box.add(Row(slot, now, times, inputs, tick))
         self._io.publish_step(tick, slot, times)
 
 

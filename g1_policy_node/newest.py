@@ -43,11 +43,15 @@ EVERY_LATCHED_QOS = QoSProfile(
 
 
 class Taken(NamedTuple, Generic[Message]):
-    """A message with its DDS stamps: `source` and `received`, system time in ns."""
+    """A message with its DDS stamps: `source` and `received`, system time in ns.
+
+    `sequence` counts its sender's messages from 1; 0 where the middleware does not say.
+    """
 
     message: Message
     source: int
     received: int
+    sequence: int
 
 
 class _LeftToUs(CallbackGroup):
@@ -94,7 +98,17 @@ class NewestMessage(Generic[Message]):
         if taken is None:
             return None
         message, info = taken
-        return Taken(message, info['source_timestamp'], info['received_timestamp'])
+        return Taken(
+            message,
+            info['source_timestamp'],
+            info['received_timestamp'],
+            info['publication_sequence_number'] or 0,
+        )
+
+    def senders(self, node: Node) -> list[str]:
+        """Return the names of the topic's publishers in the ROS graph, the dead ones for 20 s."""
+        infos = node.get_publishers_info_by_topic(self.topic)
+        return [f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in infos]
 
     def diagnose(self, node: Node) -> str:
         """Say why the topic may be silent, as far as the ROS graph knows."""

@@ -36,7 +36,6 @@ class Settings(NamedTuple):
     imu_frames: tuple[str, ...]
     cmd_vel_stamped: bool
     run_dir: Path | None
-    prewarm_ns: int = 0
     realtime: Realtime = Realtime()
 
 
@@ -50,7 +49,14 @@ class Prepared(NamedTuple):
     def counters(self) -> dict[str, int]:
         """Return how often each check of inputs, command and target has spoken."""
         router = self.router
-        return {**router.inputs.counters, **router.command.counters, **router.safety.counters}
+        inputs, command, safety = router.inputs, router.command, router.safety
+        # Unpacked in one step each, as the control thread may add a name meanwhile.
+        return {
+            **inputs.counters,
+            **command.counters,
+            **safety.counters,
+            **router.held_for,
+        }
 
     def facts(self) -> dict[str, str]:
         """Return what identifies the policy and where it runs."""
@@ -78,7 +84,7 @@ def prepare(
         InputGate(
             bundle.contract, settings.limits, settings.state_timeout_ns, settings.imu_frames
         ),
-        SafetyGate(bundle.contract, settings.limits),
+        SafetyGate(bundle.contract, settings.limits, bundle.golden_observations),
         CommandFollower(bundle.contract.command_limits, settings.cmd_timeout_ns),
         modes,
         hold_timeout_ns=settings.hold_timeout_ns,

@@ -1,4 +1,4 @@
-"""What an operator may ask of Linux for the control thread; nothing of it is done unasked."""
+"""What an operator may ask for the control thread; nothing of it is done unasked."""
 
 import ctypes
 import os
@@ -11,11 +11,15 @@ _MCL_CURRENT, _MCL_FUTURE = 1, 2
 
 
 class Realtime(NamedTuple):
-    """A SCHED_FIFO priority (0: none), CPUs to stay on (empty: any), and locked memory."""
+    """SCHED_FIFO priority (0: none), CPUs to stay on (empty: any), locked memory, and prewarm.
+
+    With `prewarm_ms` the network runs once for nothing that long before each slot (0: never).
+    """
 
     fifo_priority: int = 0
     cpus: tuple[int, ...] = ()
     lock_memory: bool = False
+    prewarm_ms: float = 0.0
 
     def check(self) -> None:
         """Do it all on a thread that ends at once; UserError says what Linux refuses."""

@@ -1,5 +1,6 @@
 """Messages to types and back, for the router. The only file that knows message layouts."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,36 @@ def odom_sample(taken: Taken[Odometry], stamps: Stamps) -> OdomSample:
     return OdomSample(np.array([v.x, v.y, v.z]), stamps)
 
 
+class _OwnCommands(NewestMessage[bytes]):
+    """Listens to joint_command for messages that are not this node's own."""
+
+    def __init__(self, node: LifecycleNode) -> None:
+        super().__init__(node, JointState, 'joint_command', COMMAND_QOS, raw=True)
+        self._node = node
+        self._own: deque[tuple[int, bytes]] = deque(maxlen=4)  # the last published
+        self._published = 0
+
+    def published(self, message: bytes) -> None:
+        """Note a message of our own."""
+        self._published += 1
+        self._own.append((self._published, bytes(message[_STAMP])))
+
+    def stranger(self) -> str:
+        """Name who may have sent the newest message since the last look; '' if it was us."""
+        taken = self.take()
+        if taken is None or (taken.sequence, taken.message[_STAMP]) in self._own:
+            return ''
+        others = self.senders(self._node)
+        me = self._node.get_fully_qualified_name()
+        if me in others:
+            others.remove(me)
+        return ', '.join(others) or 'a sender that is gone'
+
+
+_STAMP = slice(4, 12)
+"""Header.stamp in CDR: after four bytes that say how it is encoded."""
+
+
 class RouterIo:
     """The router's topics. `take` and the publishers are for the control thread alone."""
 
@@ -68,6 +99,13 @@ class RouterIo:
         self._read_joints, self._read_imu = joint_state_reader(), imu_reader()
         self._command = NewestMessage(node, TwistStamped if cmd_vel_stamped else Twist, 'cmd_vel')
         self._odom = NewestMessage(node, Odometry, 'odom') if needs_odom(contract) else None
+        self._sensors: dict[str, NewestMessage[Any]] = {
+            'joint_states': self._joints,
+            'imu/data': self._imu,
+        }
+        if self._odom:
+            self._sensors['odom'] = self._odom
+        self._own_commands = _OwnCommands(node)
         self._newest = Inputs(None, None, None, None)
         self._ros_clock = node.get_clock()
         self._commands = node.create_lifecycle_publisher(JointState, 'joint_command', COMMAND_QOS)
@@ -77,14 +115,15 @@ class RouterIo:
 
     def hints(self, node: LifecycleNode) -> dict[str, str]:
         """Say of each silent sensor topic what the graph shows: its publishers, and their fit."""
-        topics = {'joint_states': self._joints, 'imu/data': self._imu}
-        if self._odom:
-            topics['odom'] = self._odom
-        return {name: topic.diagnose(node) for name, topic in topics.items()}
+        return {name: topic.diagnose(node) for name, topic in self._sensors.items()}
+
+    def senders(self, node: LifecycleNode) -> dict[str, str]:
+        """Name the publishers of each sensor topic."""
+        return {name: ', '.join(topic.senders(node)) for name, topic in self._sensors.items()}
 
     def destroy(self, node: LifecycleNode) -> None:
         """Remove the topics from the node."""
-        for topic in (self._joints, self._imu, self._command, self._odom):
+        for topic in (self._joints, self._imu, self._command, self._odom, self._own_commands):
             if topic:
                 topic.destroy(node)
         node.destroy_lifecycle_publisher(self._commands)
@@ -95,9 +134,10 @@ class RouterIo:
 
         def stamps(taken: Taken[Any], header: int) -> Stamps:
             received = clock.at(system.monotonic(taken.received))
-            return Stamps(header, taken.source, received, taken.received - taken.source)
+            transport = taken.received - taken.source
+            return Stamps(header, taken.source, received, transport, taken.sequence)
 
-        joints, imu, command, odom = self._newest
+        joints, imu, command, odom, _ = self._newest
         if taken := self._joints.take():
             state = self._read_joints.read(taken.message)
             joints = joint_sample(state, stamps(taken, state.stamp))
@@ -108,13 +148,16 @@ class RouterIo:
             command = command_sample(taken, stamps(taken, _header(taken.message)))
         if self._odom and (taken := self._odom.take()):
             odom = odom_sample(taken, stamps(taken, _header(taken.message)))
-        self._newest = Inputs(joints, imu, command, odom)
+        stranger = self._own_commands.stranger()
+        self._newest = Inputs(joints, imu, command, odom, stranger)
         return self._newest
 
     def publish_command(self, target: Array) -> None:
         """Publish joint targets (N,) rad, stamped with ROS time now."""
         stamp = self._ros_clock.now().nanoseconds
-        self._commands.publish(self._command_template.fill(stamp, target))
+        message = self._command_template.fill(stamp, target)
+        self._own_commands.published(message)
+        self._commands.publish(message)
 
     def publish_step(self, tick: Tick, slot: int, times: tuple[int, ...]) -> None:
         """Publish the observation tape's row, with `times` in ns; see STEP_BLOCKS."""

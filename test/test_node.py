@@ -64,7 +64,9 @@ def test_the_order_of_joint_states_makes_no_difference_at_all(make_rig) -> None:
         rig.names = list(rng.permutation(rig.names)) if shuffled else rig.names
         rig.pose = frozen
         rig.step()
-        observations.append(last_step(rig)['observation'][:67])
+        rig.pose = frozen
+        rig.step()
+        observations.append(last_step(rig)['observation'][9:67])
     np.testing.assert_array_equal(*observations)
 
 

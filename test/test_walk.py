@@ -11,7 +11,7 @@ from g1_policy_node.cli import run
 
 pytestmark = [pytest.mark.ros, pytest.mark.walk]
 
-# docs/facts.md: the reference policy in MuJoCo without ROS, mean of (vx, vy, wz) over t > 2 s of 10 s.
+# docs/facts.md: the reference policy without ROS, mean of (vx, vy, wz) over t > 2 s of 10 s.
 FIGURES = {
     (0.0, 0.0, 0.0): (0.0, 0.0, 0.0),
     (0.3, 0.0, 0.0): (0.34, None, None),

@@ -63,6 +63,7 @@ class Inbox:
             stamp=message.header.stamp.sec * 10**9 + message.header.stamp.nanosec,
             received=max(oldest, now - age),
             transport=taken.received - taken.source,
+            sequence=taken.sequence,
         )
 
     def modes(self) -> Iterator[Mode]:

@@ -12,6 +12,7 @@ from g1_policy_node.run_folder import PLAN
 
 FILES: Mapping[str, tuple[str, ...]] = {
     'policy_node': ('node.json', 'timing.npz'),
+    'unitree_bridge': ('bridge.json',),
     'mujoco_sim': ('sim.json', 'sim.npz'),
     'cmd_source': ('cmd.json',),
     'floor': ('floor.json', 'floor.npz'),
