@@ -60,23 +60,28 @@ def forward(arm: str, sizes: tuple[int, ...], weights: Any) -> Callable[[Any], A
 
 
 def replay(arm: str, seconds: float) -> float:
-    """Return rows a second: forward, target and gate for every row of the golden rollout."""
+    """Return rows a second: network, target and gate for every row of the golden rollout.
+
+    The gate is the router's for every arm, beside a robot that stands.
+    """
     bundle = load_bundle(resolve_bundle('g1_walk'))
     run = forward(arm, bundle.contract.network.sizes, bundle.weights)
     action = JointPositionAction(bundle.contract)
-    limits = load_limits(find_data('config/safety.yaml'))
-    gate = SafetyGate(
-        bundle.contract, SafetyLimits(**{name: entry.value for name, entry in limits.items()})
-    )
+    entries = load_limits(find_data('config/safety.yaml'))
+    limits = SafetyLimits(**{name: entry.value for name, entry in entries.items()})
+    gate = SafetyGate(bundle.contract, limits, bundle.golden_observations)
     rows = bundle.golden_observations
     previous = bundle.contract.per_joint('default_position')
+    n, up = len(previous), np.array([0.0, 0.0, -1.0])
+    standing = RobotState(previous, np.zeros(n), np.zeros(3), up, None)
     end, done = time.monotonic() + seconds, 0
     start = time.monotonic()
     while time.monotonic() < end:
         for row in rows:
+            gate.observation_fault(row)
             raw = np.asarray(run(row), np.float64)
             gate.action_fault(raw)
-            previous = gate.check(action.target(raw), previous).target
+            previous = gate.check(action.target(raw), previous, standing).target
         done += len(rows)
     return done / (time.monotonic() - start)
 

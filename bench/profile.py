@@ -35,7 +35,8 @@ class Tick:
         limits = SafetyLimits(**{name: entry.value for name, entry in entries.items()})
         self.raw = [bytes(message) for message in sensor_messages()]
         self.readers = joint_state_reader(), imu_reader()
-        self.gate, self.inputs = SafetyGate(contract, limits), InputGate(contract, limits, 10**12)
+        self.gate = SafetyGate(contract, limits, bundle.golden_observations)
+        self.inputs = InputGate(contract, limits, 10**12)
         self.builder, self.action = ObservationBuilder(contract), JointPositionAction(contract)
         self.actor = load_actor(contract.network, bundle.weights, 'cpu')
         self.command, self.step = _command_template(contract), _step_template(contract)
@@ -68,9 +69,11 @@ class Tick:
 
     def check(self) -> None:
         """Raw action to a safe target."""
-        self.gate.tilt_fault(self.state)
+        self.gate.state_fault(self.state)
+        self.gate.observation_fault(self.observation)
         self.gate.action_fault(self.raw_action)
-        self.previous = self.gate.check(self.action.target(self.raw_action), self.previous).target
+        target = self.action.target(self.raw_action)
+        self.previous = self.gate.check(target, self.previous, self.state).target
 
     def serialize(self) -> None:
         """Target to the bytes of joint_command."""

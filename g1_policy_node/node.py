@@ -130,7 +130,6 @@ class PolicyNode(LifecycleNode):
 
     def _configure(self) -> None:
         self._settings = settings = read_settings(self)
-        settings.realtime.check()
         self._prepared = prepared = prepare(settings, self.modes)
         contract = prepared.bundle.contract
         simulated = self.get_parameter('use_sim_time').value

@@ -72,6 +72,7 @@ def prepare(
     settings: Settings, modes: ModeLatch, stopwatch: Callable[[], int] = time.monotonic_ns
 ) -> Prepared:
     """Load and check the bundle on every device; UserError says what does not fit."""
+    settings.realtime.check()
     bundle = load_bundle(resolve_bundle(settings.policy))
     actors = ActorPool(
         prepared_devices(settings.devices),
