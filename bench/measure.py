@@ -1,13 +1,16 @@
 """A session's parts to its figures: one number each, by name."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.arms import FLOOR, NODES, PREWARM, link
+from bench.arms import FLOOR, NODES, OURS, PREWARM, link
 from bench.session import Session
+from g1_policy_node.types import UserError
 
 PERIOD_NS = 20_000_000
 PAIRING_SLACK_NS = 100_000
@@ -24,6 +27,9 @@ class Parts:
         with np.load(session.folder / 'source.npz') as source:
             self.source = {name: source[name] for name in source.files}
         self.robots = session.condition.robots
+        if session.arm in (OURS, PREWARM):
+            for i in range(self.robots):
+                _check_it_ran(session.folder / f'node{i}' / 'node.json')
         self.ticks = [_in(self._ticks(i), session.window, 1) for i in range(self.robots)]
 
     def _ticks(self, robot: int) -> Ticks:
@@ -77,6 +83,14 @@ class Parts:
                 commands = match_steps(commands, self.source[f'steps{i}'], offset)
             stamps.append(int(commands[0, 1]))
         return (max(stamps) - self.session.started) * 1e-9
+
+
+def _check_it_ran(node: Path) -> None:
+    """Refuse a session in which the router damped: it then did less than it is measured for."""
+    changes = json.loads(node.read_text())['transitions']
+    damped = [change['reason'] for change in changes if change['mode'] == 'DAMP']
+    if damped:
+        raise UserError(f'the router damped: {damped[0]}')
 
 
 def match_steps(

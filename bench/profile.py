@@ -33,7 +33,7 @@ class Tick:
         contract = bundle.contract
         entries = load_limits(find_data('config/safety.yaml'))
         limits = SafetyLimits(**{name: entry.value for name, entry in entries.items()})
-        self.raw = [bytes(message) for message in sensor_messages()]
+        self.messages = sensor_messages()
         self.readers = joint_state_reader(), imu_reader()
         self.gate = SafetyGate(contract, limits, bundle.golden_observations)
         self.inputs = InputGate(contract, limits, 10**12)
@@ -48,14 +48,15 @@ class Tick:
     def read(self) -> None:
         """Raw CDR to samples."""
         self.now += 1
-        stamps = Stamps(0, 0, self.now, 0)
-        joints, imu = (r.read(raw) for r, raw in zip(self.readers, self.raw, strict=True))
+        stamps = Stamps(0, 0, self.now * 20_000_000, 0)
+        raws = map(bytes, self.messages[self.now * 20 % len(self.messages)])
+        joints, imu = (r.read(raw) for r, raw in zip(self.readers, raws, strict=True))
         self.sample = Inputs(joint_sample(joints, stamps), imu_sample(imu, stamps), None, None)
 
     def admit(self) -> None:
         """Samples to a state."""
-        self.inputs.admit(self.sample, self.now)
-        state = self.inputs.state(self.now)
+        self.inputs.admit(self.sample, self.now * 20_000_000)
+        state = self.inputs.state(self.now * 20_000_000)
         assert not isinstance(state, Fault)
         self.state = state
 

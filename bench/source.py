@@ -23,13 +23,17 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray
 
-from g1_policy_node.bundle import load_bundle, resolve_bundle
+from g1_policy_node.contract import load_contract
 from g1_policy_node.newest import SENSOR_QOS, NewestMessage
+from g1_policy_node.paths import find_data
 
 KEPT_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT
 )
 SWAP_PERIOD_S = 0.25
+PHASES = 1000
+"""Samples of one second of swaying."""
+SWAY_RAD = 0.01
 _STAMP = struct.Struct('<iI')
 _STAMP_AT = 4  # Behind the encapsulation header: every message here starts with its stamp.
 _STEP_SENSOR_STAMP, _STEP_CHECKED, _STEP_PUBLISHED = 9, 7, 8
@@ -85,20 +89,28 @@ class Robot:
         self.answers.append(self._client.call_async(request))
 
 
-def sensor_messages() -> tuple[bytearray, bytearray]:
-    """Return the robot standing in its default pose: JointState and Imu, serialized."""
-    contract = load_bundle(resolve_bundle('g1_walk')).contract
-    count = len(contract.joint_names)
-    joints = JointState(
-        name=list(contract.joint_names),
-        position=[float(v) for v in contract.per_joint('default_position')],
-        velocity=[0.0] * count,
-        effort=[0.0] * count,
-    )
-    imu = Imu()
+def sensor_messages() -> list[tuple[bytearray, bytearray]]:
+    """Return PHASES samples of a robot that sways a little around its default pose, serialized.
+
+    It has to move, and to agree with itself: the router takes nothing else for a robot.
+    """
+    contract = load_contract(find_data('policies/g1_walk/policy.yaml'))
+    default = contract.per_joint('default_position')
+    joints, imu = JointState(name=list(contract.joint_names)), Imu()
     imu.header.frame_id = joints.header.frame_id = contract.imu_frame
-    imu.orientation.w, imu.linear_acceleration.z = 1.0, 9.81
-    return bytearray(serialize_message(joints)), bytearray(serialize_message(imu))
+    joints.effort = [0.0] * len(default)
+    samples = []
+    for phase in range(PHASES):
+        angle = 2 * np.pi * phase / PHASES
+        sway, rate = SWAY_RAD * np.sin(angle), SWAY_RAD * 2 * np.pi * np.cos(angle)  # at 1 Hz
+        joints.position = (default + sway).tolist()
+        joints.velocity = [float(rate)] * len(default)
+        imu.orientation.x, imu.orientation.w = np.sin(sway / 2), np.cos(sway / 2)
+        imu.angular_velocity.x = float(rate)
+        imu.linear_acceleration.y = float(9.81 * np.sin(sway))
+        imu.linear_acceleration.z = float(9.81 * np.cos(sway))
+        samples.append((bytearray(serialize_message(joints)), bytearray(serialize_message(imu))))
+    return samples
 
 
 def main() -> None:
@@ -133,7 +145,7 @@ def publish(
     With `devices` the device changes to the next of them every SWAP_PERIOD_S once asked to by
     a file `swap` in the folder.
     """
-    joints, imu = sensor_messages()
+    samples = sensor_messages()
     command = Twist()
     command.linear.x = 0.5
     often, swap_every = max(1, round(rate / 20)), max(1, round(rate * SWAP_PERIOD_S))
@@ -146,8 +158,9 @@ def publish(
         left = start + round(i * 1e9 / rate) - time.monotonic_ns()
         if left > 0:
             time.sleep(left * 1e-9)
+        sample = samples[round(i * PHASES / rate) % PHASES]
         for robot in robots:
-            robot.publish(joints, imu)
+            robot.publish(*sample)
         published.append(time.monotonic_ns())
         if i % often == 0:
             for robot in robots:
