@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from bench.arms import FLOOR, HONEST, OURS, PREWARM, STOCK, TITLES
-from bench.table import HEADER, rows
+from bench.table import HEADER, prewarm_line, rows
 
 COLOURS = {
     OURS: '#0b6e4f',
@@ -52,6 +52,7 @@ def write_report(
         'the median of the pairs, and their range.</p>',
         *(f'<p class="failed">Left out: {html.escape(f)}</p>' for f in summary['failures']),
         _table(summary),
+        f'<p>{html.escape(prewarm_line(summary))}</p>',
     ]
     if any(figure['ratios'] for figure in summary['figures'].values()):
         parts.append(_figure(_ratios(summary['figures'])))
@@ -102,7 +103,9 @@ def _ratios(figures: Mapping[str, Any]) -> Any:
     axes.set_xscale('log')
     axes.set_yticks(range(len(shown)), [described['title'] for described in shown])
     axes.invert_yaxis()
-    axes.set_xlabel('times better than, median and range of the pairs; the black bar is the goal')
+    axes.set_xlabel(
+        'how many times better: median and range of the pairs; a black bar is the goal'
+    )
     handles = [
         plt.Line2D([], [], color=COLOURS[arm], marker='o', label=TITLES[arm])
         for arm in (STOCK, HONEST)

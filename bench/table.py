@@ -44,8 +44,12 @@ def ratio(figure: Summary, arm: str) -> str:
     there = figure['ratios'].get(arm)
     if not there:
         return ''
-    low, high = there['range']
-    return f'{there["median"]:.2g}x ({low:.2g} to {high:.2g})'
+    low, high = map(_times, there['range'])
+    return f'{_times(there["median"])}x ({low} to {high})'
+
+
+def _times(value: float) -> str:
+    return f'{value:.0f}' if value >= 10 else f'{value:.1f}' if value >= 2 else f'{value:.2f}'
 
 
 def goal(figure: Summary) -> str:
@@ -77,6 +81,18 @@ def rows(summary: Summary, names: Sequence[str] | None = None) -> list[list[str]
 HEADER = ['', *(TITLES[arm] for arm in COLUMNS), 'stock / ours', 'honest stock / ours', 'goal']
 
 
+def prewarm_line(summary: Summary) -> str:
+    """Say what `prewarm` gains and costs, as ratios to ours without; empty where not measured."""
+    names = ('cpu', 'in_node.p50', 'sensor_to_action.p50', 'sensor_to_action.p99')
+    figures = summary['figures']
+    parts = [
+        f'{figures[n]["title"]} {ratio(figures[n], PREWARM)}'
+        for n in names
+        if n in figures and PREWARM in figures[n]['ratios']
+    ]
+    return f'With prewarm / without: {"; ".join(parts)}.' if parts else ''
+
+
 def text_table(summary: Summary) -> str:
     """Return the table for a terminal, columns aligned; empty columns are left out."""
     lines = [HEADER, *rows(summary)]
@@ -91,6 +107,8 @@ def markdown(summary: Summary, names: Sequence[str] | None = None) -> str:
     kept = [i for i in range(len(HEADER)) if i == 0 or any(line[i] for line in shown[1:])]
     lines = ['| ' + ' | '.join(line[i] for i in kept) + ' |' for line in shown]
     lines.insert(1, '|---' * len(kept) + '|')
+    if names is None and (line := prewarm_line(summary)):
+        lines.append(f'\n{line}')
     m = summary['machine']
     commit = (m.get('git_commit') or 'unknown')[:10]
     lines.append(
