@@ -1,6 +1,6 @@
 """`make bench`: measures every arm in turn and writes runs/<time>-bench/.
 
-`--write-docs RUN` puts a run's table into docs/performance.md and README.md instead.
+`--write-docs RUN` puts a run's table into docs/performance.md and the READMEs instead.
 """
 
 import argparse

@@ -24,6 +24,8 @@ IN_README = (
     'replay',
 )
 MARKS = ('<!-- bench: made by `python -m bench --write-docs RUN` -->', '<!-- /bench -->')
+PAGES = {'docs/performance.md': None, 'README.md': IN_README, 'README.ko.md': IN_README}
+"""The pages with a table, and the figures in it (None: all)."""
 COLUMNS = (OURS, STOCK, HONEST, FLOOR, PREWARM)
 Summary = Mapping[str, Any]
 
@@ -140,7 +142,7 @@ def write_docs(run: Path) -> None:
     """Put the run's tables into docs/performance.md and README.md, and keep its summary."""
     summary = read_summary(run)
     root = data_root()
-    for name, figures in (('docs/performance.md', None), ('README.md', IN_README)):
+    for name, figures in PAGES.items():
         path = root / name
         path.write_text(between_marks(path.read_text(), markdown(summary, figures)))
     slim = {key: value for key, value in summary.items() if key != 'failures'}

@@ -11,7 +11,7 @@ from bench.measure import match_steps, slots_lost
 from bench.plan import FIGURES, Experiment, experiments
 from bench.session import _cpu_s
 from bench.summary import describe, verdict
-from bench.table import IN_README, MARKS, between_marks, markdown
+from bench.table import IN_README, MARKS, PAGES, between_marks, markdown
 from g1_policy_node.paths import find_data
 from g1_policy_node.types import UserError
 
@@ -91,9 +91,7 @@ def test_a_page_without_a_place_for_the_table_is_refused() -> None:
     assert between_marks(text, 'new') == f'a\n{MARKS[0]}\nnew\n{MARKS[1]}\nb'
 
 
-@pytest.mark.parametrize(
-    ('page', 'names'), [('docs/performance.md', None), ('README.md', IN_README)]
-)
+@pytest.mark.parametrize(('page', 'names'), PAGES.items())
 def test_the_documented_figures_are_those_of_the_kept_run(page: str, names) -> None:
     kept = find_data('docs') / 'performance.json'
     table = markdown(json.loads(kept.read_text()), names) if kept.exists() else 'No run yet.'
