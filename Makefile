@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WHEELS := $(VENV)/.wheels-installed
 PACKAGE := $(VENV)/.package-installed
 BENCH := $(VENV)/.bench-installed
-EXTRAS := formats,lint,robot,sim,test,torch,view,wheels
+EXTRAS := formats,lint,robot,sim,tape,test,torch,view,wheels
 ARGS ?=
 PIP_ARGS ?=
 

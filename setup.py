@@ -47,6 +47,7 @@ setup(
         # Unitree's LowState and LowCmd.
         'robot': ['cyclonedds'],
         'torch': ['torch'],
+        'tape': ['rosbags'],
         'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
         'bench': ['matplotlib', 'onnx', 'onnxruntime', 'torch'],  # `make bench`
         'view': ['viser'],
@@ -76,6 +77,7 @@ setup(
             f'joy_teleop = {NAME}.joy_teleop:main',
             f'g1_view = {NAME}.view.g1_view:main',
             f'floor = {NAME}.tools.floor:main',
+            f'tape_recorder = {NAME}.tools.tape.recorder:main',
             f'g1-policy = {NAME}.cli:main',
         ],
     },

@@ -73,6 +73,12 @@ class Parts:
         ]
         return _in(np.concatenate(rows), self.session.window, 0)
 
+    def ready(self) -> float:
+        """Return seconds from exec until the last robot's node waited for sensors."""
+        folder = self.session.folder
+        last = max(_ready_ns(folder / f'node{i}') for i in range(self.robots))
+        return (last + int(self.source['offset']) - self.session.started) * 1e-9
+
     def first_action(self) -> float:
         """Return seconds from exec to the arrival of the first command of the policy."""
         stamps = []
@@ -83,6 +89,14 @@ class Parts:
                 commands = match_steps(commands, self.source[f'steps{i}'], offset)
             stamps.append(int(commands[0, 1]))
         return (max(stamps) - self.session.started) * 1e-9
+
+
+def _ready_ns(node: Path) -> int:
+    """Return when a node first waited for sensors, everything loaded; monotonic ns."""
+    if (node / 'ready').exists():
+        return int((node / 'ready').read_text())
+    changes = json.loads((node / 'node.json').read_text())['transitions']
+    return int(next(c['tick_ns'] for c in changes if c['mode'] == 'WAITING'))
 
 
 def _check_it_ran(node: Path) -> None:
@@ -142,6 +156,7 @@ def figures(session: Session) -> Mapping[str, float]:
     out |= {
         'cpu': 100 * session.cpu_s / seconds,
         **_percentiles('in_node', parts.in_node(), (50, 99)),
+        'ready': parts.ready(),
         'first_action': parts.first_action(),
         'rss': session.peak_kb / 1024,
         'rss_slope': rss_slope(session.rss),

@@ -17,6 +17,7 @@ IN_README = (
     'in_node.p50',
     'lateness.p50',
     'lost_slots',
+    'ready',
     'first_action',
     'rss',
     'longest_collection',

@@ -137,8 +137,10 @@ def serve(kind: type[TeachingNode], executor_kind: Any) -> None:
     node = kind()
     executor = executor_kind()
     executor.add_node(node)
+    ready = time.monotonic_ns()
     while not stop:
         executor.spin_once(timeout_sec=0.5)
     folder = Path(os.environ['BENCH_FOLDER'])
     save_ticks(folder, node.rows)
+    (folder / 'ready').write_text(str(ready))
     collections.save(folder)

@@ -53,7 +53,8 @@ class Options:
     auto_run: bool = _option(True, 'enter RUN as soon as the robot is READY')
     lockstep: bool = _option(False, 'simulator and node wait for each other, in simulated time')
     use_sim_time: bool = _option(False, 'take time from /clock (always so in lock-step)')
-    record: bool = _option(False, 'record a tape of every topic')
+    record: bool = _option(False, 'record a tape of the topics, as rosbag2')
+    storage: Literal['mcap', 'sqlite3'] = _option('mcap', 'storage of the tape')
     params_file: str = _option('', f'ROS parameter file; empty: {DEFAULT_PARAMETERS}')
     namespace: str = _option('', 'namespace of every node')
     log_level: Literal['debug', 'info', 'warn', 'error', 'fatal'] = _option('info', 'log level')
@@ -61,8 +62,6 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse what no process could make sense of; UserError says which option and why."""
-        if self.record:
-            raise UserError('record: recording is not built yet')
         if self.interface and self.sim != 'none':
             raise UserError('interface: a bridge and a simulator would both be the robot')
         if self.duration < 0:
@@ -153,7 +152,10 @@ class ProcessSpec:
 
 def processes(options: Options) -> tuple[ProcessSpec, ...]:
     """Return what a walk starts, in this order; `options.run_dir` is the run's own folder."""
-    specs = [simulator(options)] if options.sim != 'none' else []
+    # First to start, so it is stopped last.
+    specs = [_recorder(options)] if options.record else []
+    if options.sim != 'none':
+        specs.append(simulator(options))
     if options.interface:
         specs.append(bridge(options))
     specs.append(_router(options))
@@ -173,6 +175,14 @@ def simulator(options: Options) -> ProcessSpec:
     parameters['publish_clock'] = options.lockstep or options.use_sim_time
     parameters['lockstep'] = options.lockstep
     return _node(options, 'mujoco_sim', 'sim.mujoco_sim', 'g1_sim', parameters)
+
+
+def replay(options: Options, bag: str, player: Sequence[str]) -> tuple[ProcessSpec, ...]:
+    """Return the router and a player of `bag` behind it; `player` are the player's arguments."""
+    arguments = ('tape', 'replay', str(Path(bag).resolve()), *player)
+    if options.namespace:
+        arguments += ('--namespace', options.namespace)
+    return _router(options), ProcessSpec('g1-policy', f'{PACKAGE}.cli', arguments=arguments)
 
 
 def bridge(options: Options) -> ProcessSpec:
@@ -199,6 +209,11 @@ def _command_source(options: Options) -> ProcessSpec:
     if options.script:
         parameters['script'] = str(Path(options.script).resolve())
     return _node(options, 'cmd_source', 'cmd_source', 'g1_cmd', parameters)
+
+
+def _recorder(options: Options) -> ProcessSpec:
+    parameters = _given(options, 'run_dir', 'policy', 'storage')
+    return _node(options, 'tape_recorder', 'tools.tape.recorder', 'g1_tape', parameters)
 
 
 def _view(options: Options) -> ProcessSpec:

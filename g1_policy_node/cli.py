@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from g1_policy_node.bringup import (
     DESCRIPTIONS,
@@ -41,6 +41,7 @@ def build_parser(arguments: Sequence[str]) -> Parser:
         metavar='RUN',
         help='a folder, or a trip of the black box (.npz); default: the newest',
     )
+    report.add_argument('--claims', action='store_true', help='what the runs prove, and what not')
     report.set_defaults(run=_report)
     rehearse = commands.add_parser('rehearse', help="the real robot's processes, killed in turn")
     rehearse.add_argument('--policy', default='', help='bundle: a folder or a name')
@@ -55,13 +56,24 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     doctor.add_argument('--json', action='store_true', help='print JSON')
     doctor.add_argument('--run-dir', default='', help="a run's folder: doctor.json goes there")
     doctor.set_defaults(run=_doctor)
-    if 'bundle' in arguments[:1]:
-        from g1_policy_node.tools.bundle_cli import add_parser
+    _add_heavy(commands, arguments[:1])
+    return parser
 
-        add_parser(commands)
+
+def _add_heavy(commands: Any, first: Sequence[str]) -> None:
+    """Add the commands whose own parsers import much; whole only for the one asked for."""
+    if 'bundle' in first:
+        from g1_policy_node.tools.bundle_cli import add_parser as add_bundle
+
+        add_bundle(commands)
     else:
         commands.add_parser('bundle', help='look at, verify, make and compare policy bundles')
-    return parser
+    if 'tape' in first:
+        from g1_policy_node.tools.tape.cli import add_parser as add_tape
+
+        add_tape(commands)
+    else:
+        commands.add_parser('tape', help='record, replay and compare tapes')
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -121,6 +133,12 @@ def _rehearse(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    if arguments.claims:
+        from rich.console import Console
+
+        from g1_policy_node.tools.claims_table import show_claims
+
+        return show_claims(arguments.runs, Console())
     from g1_policy_node.tools.report import report
 
     return report(arguments)

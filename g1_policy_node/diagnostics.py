@@ -2,6 +2,8 @@
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.time import Time
 
 from g1_policy_node.modes import ModeLatch
@@ -76,13 +78,25 @@ def diagnostic_array(
         'longest_gap_slots': str(misses.longest_gap),
         **{f'count.{key}': str(value) for key, value in sorted(prepared.counters().items())},
     }
+    level, message = _LEVELS[modes.mode], f'{modes.mode.value}: {modes.reason}'
+    if failure := prepared.log.latched:
+        level = max(level, DiagnosticStatus.WARN)
+        message += f'; {failure.device} failed: {failure.reason}'
     status = DiagnosticStatus(
-        level=_LEVELS[modes.mode],
+        level=level,
         name=f'{name}: router',
-        message=f'{modes.mode.value}: {modes.reason}',
+        message=message,
         hardware_id='g1',
         values=[KeyValue(key=key, value=value) for key, value in values.items()],
     )
     array = DiagnosticArray(status=[status])
     array.header.stamp = now.to_msg()
     return array
+
+
+def tell_device_failure(node: Node, prepared: Prepared, now: int) -> None:
+    """Say once that a device failed in a tick; the parameter follows, and stays on cpu."""
+    policy = prepared.router.policy
+    if failure := policy.failure:
+        node.set_parameters([Parameter('device', value=policy.actor.device)])
+        node.get_logger().error(prepared.log.failed(now, failure))

@@ -25,7 +25,7 @@ def run_facts(prepared: Prepared, recorder: Recorder, loop: ControlLoop) -> dict
     """Return what node.json says about a run."""
     return {
         **prepared.facts(),
-        'devices': list(prepared.actors.differences),
+        **prepared.device_facts(),
         'ticks': recorder.rows,
         'slots': loop.misses.slots,
         'deadline_misses': loop.misses.misses,
@@ -33,8 +33,6 @@ def run_facts(prepared: Prepared, recorder: Recorder, loop: ControlLoop) -> dict
         'counters': prepared.counters(),
         'trips': loop.box.trips,
         'realtime': loop.realtime._asdict(),
-        'dtype': 'float32',
-        'threads': 1,
         'versions': versions(),
     }
 

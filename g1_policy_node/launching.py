@@ -34,6 +34,7 @@ from g1_policy_node.bringup import (
     simulator,
     write_parameters,
 )
+from g1_policy_node.bringup import replay as replay_processes
 from g1_policy_node.paths import PACKAGE
 from g1_policy_node.run_folder import create_run_folder, write_plan
 from g1_policy_node.types import UserError
@@ -47,6 +48,20 @@ REAL_DEFAULTS = {'auto_run': 'false', 'cmd_source': 'false', 'duration': '0.0'}
 
 SIM = ('policy', 'lockstep', 'use_sim_time', 'params_file', 'namespace', 'log_level', 'run_dir')
 """The options that mean something to the simulator alone."""
+
+REPLAY = (
+    'policy',
+    'device',
+    'devices',
+    'autostart',
+    'auto_run',
+    'use_sim_time',
+    'params_file',
+    'namespace',
+    'log_level',
+    'run_dir',
+)
+"""The options that mean something to a router behind a tape."""
 
 GRACE = {'sigterm_timeout': '3', 'sigkill_timeout': '2'}
 
@@ -97,6 +112,35 @@ def sim(context: LaunchContext) -> list[Action]:
         target_action=action, on_exit=[Shutdown(reason='the simulator ended')]
     )
     return [action, RegisterEventHandler(shutdown)]
+
+
+def declare_replay() -> list[Action]:
+    """Return the arguments of the player itself."""
+    flags = ['true', 'false', 'True', 'False']
+    return [
+        DeclareLaunchArgument('bag', description='a rosbag2 folder or file'),
+        DeclareLaunchArgument('rate', default_value='1.0', description='times original speed'),
+        DeclareLaunchArgument(
+            'loop', default_value='false', description='begin again at the end', choices=flags
+        ),
+    ]
+
+
+def replay(context: LaunchContext) -> list[Action]:
+    """Return a router and a tape in place of its robot; launch ends with the tape.
+
+    The tape gives the time where the router is to follow /clock (`use_sim_time`).
+    """
+    options = _options(context, REPLAY, 'replay')
+    bag, rate, loop = (
+        LaunchConfiguration(name).perform(context) for name in ('bag', 'rate', 'loop')
+    )
+    player = ['--rate', rate]
+    player += ['--clock'] if options.use_sim_time else []
+    player += ['--loop'] if loop.lower() == 'true' else []
+    actions = _start(options, replay_processes(options, bag, player))
+    over = OnProcessExit(target_action=actions[-1], on_exit=[Shutdown(reason='the tape is over')])
+    return [*actions, RegisterEventHandler(over)]
 
 
 class Ending:

@@ -27,7 +27,7 @@ from std_srvs.srv import SetBool, Trigger
 from g1_policy_node.black_box import BlackBox
 from g1_policy_node.clock import SimulatedClock, SteadyClock, TickClock
 from g1_policy_node.devices import check_device_name
-from g1_policy_node.diagnostics import diagnostic_array
+from g1_policy_node.diagnostics import diagnostic_array, tell_device_failure
 from g1_policy_node.evidence import run_facts, trip_facts, write_run
 from g1_policy_node.loop import ControlLoop
 from g1_policy_node.modes import ModeLatch
@@ -215,7 +215,8 @@ class PolicyNode(LifecycleNode):
             if parameter.name == 'device' and self._prepared:
                 actor = self._prepared.actors.get(parameter.value)
                 with self._lock:
-                    self._prepared.router.policy.actor = actor
+                    self._prepared.router.policy.use(actor)
+                self._prepared.log.switched(self._tick_clock.now(), parameter.value)
                 self.get_logger().info(f'the actor runs on {parameter.value}')
 
     # --- telling ------------------------------------------------------------------------------
@@ -236,6 +237,7 @@ class PolicyNode(LifecycleNode):
         prepared.router.inputs.senders = io.senders(self)
         if self.modes.mode is Mode.WAITING:
             prepared.router.inputs.hints = io.hints(self)
+        tell_device_failure(self, prepared, self._tick_clock.now())
         self._diagnostics.publish(
             diagnostic_array(
                 self.get_clock().now(),

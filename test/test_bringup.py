@@ -47,7 +47,7 @@ def test_an_int_is_taken_for_a_number_and_a_device_keeps_its_colon() -> None:
         ('params_file', '/nowhere.yaml', 'params_file: no file /nowhere.yaml'),
         ('script', '/nowhere.yaml', 'script: no file /nowhere.yaml'),
         ('devices', 'cpu,', "devices: 'cpu,' has an empty entry"),
-        ('record', 'true', 'record: recording is not built yet'),
+        ('storage', 'tar', "storage: 'tar' is none of mcap, sqlite3"),
     ],
 )
 def test_a_wrong_value_is_named_in_one_line(name: str, text: str, expected: str) -> None:

@@ -87,7 +87,6 @@ def test_the_nodes_read_the_run_s_own_parameter_file(tmp_path: Path) -> None:
     ('argument', 'value', 'expected'),
     [
         ('vx', 'fast', 'vx: expected a number'),
-        ('record', 'true', 'recording is not built yet'),
         ('use_sim_time', '1', 'not valid'),
         ('sim', 'gazebo', 'not valid'),
     ],

@@ -22,6 +22,7 @@ EXECUTABLES = {
     'joy_teleop',
     'g1_view',
     'floor',
+    'tape_recorder',
     'g1-policy',
 }
 DEPENDENCY = {
@@ -32,7 +33,7 @@ DEPENDENCY = {
     'yaml': 'python3-yaml',
 }
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
-NO_KEY = {'cyclonedds', 'mujoco', 'onnx', 'torch', 'safetensors', 'viser'}
+NO_KEY = {'cyclonedds', 'mujoco', 'onnx', 'rosbags', 'torch', 'safetensors', 'viser'}
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution
 from importlib import import_module

@@ -54,6 +54,14 @@ def show(summary: Summary, run_dir: Path, console: Console) -> None:
     for line in _walk_lines(summary):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(_latency_table(summary))
+    whole = summary.get('end_to_end')
+    if whole and whole.get('total_ms') is not None:
+        shown = ' + '.join(f'{name} {value:.1f}' for name, value in whole['parts_ms'].items())
+        console.print(
+            f'end to end {whole["total_ms"]:.1f} ms (medians): {shown}',
+            highlight=False,
+            soft_wrap=True,
+        )
     if not summary['accepted'] and summary['ended']:
         console.print(f'ended: {summary["ended"]}', markup=False, highlight=False)
     for name in summary['missing']:

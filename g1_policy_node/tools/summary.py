@@ -9,6 +9,7 @@ import numpy as np
 
 from g1_policy_node.run_folder import finite, write_json
 from g1_policy_node.tools.curves import curves
+from g1_policy_node.tools.end_to_end import end_to_end
 from g1_policy_node.tools.film import Film
 from g1_policy_node.tools.manifest import manifest
 from g1_policy_node.tools.motion import walk_figures
@@ -48,6 +49,9 @@ def merge_run(
         raise UserError(f'{run_dir}: no such folder')
     parts = read_parts(run_dir)
     summary: dict[str, Any] = finite(summarize(parts))
+    # A tape is in real time, in which lock-step's motion has no meaning.
+    if not summary['lockstep']:
+        summary['end_to_end'] = end_to_end(run_dir / 'tape', summary['latency_ms'])
     made_with = finite(manifest(parts))
     write_json(run_dir / 'summary.json', summary)
     write_json(run_dir / 'manifest.json', made_with)
@@ -77,6 +81,9 @@ def summarize(parts: Parts) -> dict[str, Any]:
         'floor_misses': floor.get('misses'),
         'floor_lateness_us': floor.get('lateness_us'),
         'device': node.get('device'),
+        'switches': len(node['switches']) if 'switches' in node else None,
+        'device_failures': node.get('device_failures'),
+        'golden_difference': node.get('golden_difference'),
         'weights_sha256': node.get('weights_sha256'),
         'contract_sha256': node.get('contract_sha256'),
         'lockstep': sim.get('lockstep'),
