@@ -137,11 +137,7 @@ class PolicyNode(LifecycleNode):
         self._io = RouterIo(self, contract, settings.cmd_vel_stamped)
         for device, difference in prepared.actors.differences.items():
             self.get_logger().info(f'{device}: prepared, golden actions within {difference:.1e}')
-        self.get_logger().info(
-            f'policy {prepared.bundle.path}: weights {prepared.bundle.weights_sha256[:16]}, '
-            f'contract {contract.sha256[:16]}, {contract.observation_size} inputs; '
-            f'{settings.realtime}'
-        )
+        self.get_logger().info(f'{prepared.title()}; {settings.realtime}')
 
     def _stop(self, reason: str) -> None:
         if self._loop is None:

@@ -54,6 +54,14 @@ class Prepared(NamedTuple):
     router: Router
     log: DeviceLog
 
+    def title(self) -> str:
+        """Return a line on which policy this is."""
+        bundle = self.bundle
+        return (
+            f'policy {bundle.path}: weights {bundle.weights_sha256[:16]}, '
+            f'contract {bundle.contract_sha256[:16]}, {bundle.contract.observation_size} inputs'
+        )
+
     def counters(self) -> dict[str, int]:
         """Return how often each check of inputs, command and target has spoken."""
         router = self.router
