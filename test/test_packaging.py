@@ -33,7 +33,7 @@ DEPENDENCY = {
     'yaml': 'python3-yaml',
 }
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
-NO_KEY = {'cyclonedds', 'mujoco', 'onnx', 'rosbags', 'torch', 'safetensors', 'viser'}
+NO_KEY = {'cyclonedds', 'mujoco', 'onnx', 'rosbags', 'torch', 'safetensors', 'viser', 'websockets'}
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution
 from importlib import import_module
