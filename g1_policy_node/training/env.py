@@ -41,6 +41,7 @@ class G1WalkEnv(DirectRLEnv):
             raise UserError(f'{contract.name}: its joints are not those of the robot: {wrong}')
         found, _ = self.robot.find_joints(list(contract.joint_names), preserve_order=True)
         self._joints = torch.as_tensor(found, device=device).long()
+        self._joint_ids = self._joints.int()  # kept: Warp may read it after this step
         self._feet, _ = self.robot.find_bodies(FEET)
         self._feet_sensors, _ = self.contact.find_sensors(FEET)
         self.gait = GaitTable(contract.gait, device)
@@ -78,7 +79,7 @@ class G1WalkEnv(DirectRLEnv):
 
     def _apply_action(self) -> None:
         self.robot.actuators.target_command.set_position_index(
-            value=self._target, joint_ids=self._joints.int()
+            value=self._target, joint_ids=self._joint_ids
         )
 
     def _get_observations(self) -> dict[str, Tensor]:

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
 from torch import Tensor
+
+PLAIN_PERIOD = 5.0
+"""Seconds between progress lines where there is no terminal."""
 
 
 class EpisodeStatistics:
@@ -104,3 +108,30 @@ class Countdown:
         by_count = (self._iterations - self.done) * mean
         by_clock = self._limit - (self._last - self._began) if self._limit else by_count
         return max(0.0, min(by_count, by_clock))
+
+
+class Status:
+    """Shows the progress: in place on a terminal, else a line now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status = console.status('first iteration: kernels are compiled')
+        self._shown = 0.0
+
+    def __enter__(self) -> 'Status':
+        """Begin."""
+        self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End, and leave the last line where it is."""
+        self._status.stop()
+
+    def show(self, line: str, last: bool) -> None:
+        """Show `line`; the last one is always shown, and stays."""
+        now = time.monotonic()
+        if self._console.is_terminal and not last:
+            self._status.update(line)
+        elif last or now - self._shown >= PLAIN_PERIOD:
+            self._console.print(line, markup=False, soft_wrap=True)
+            self._shown = now

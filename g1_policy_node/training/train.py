@@ -4,7 +4,6 @@ import itertools
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,36 +20,13 @@ from g1_policy_node.training.options import TrainOptions
 from g1_policy_node.training.overflow import OverflowWatch
 from g1_policy_node.training.ppo_config import contract_path, load_ppo_config
 from g1_policy_node.training.processes import in_torchrun, local_device, rank, spawn
-from g1_policy_node.training.progress import Countdown, Curve, EpisodeStatistics
+from g1_policy_node.training.progress import Countdown, Curve, EpisodeStatistics, Status
+from g1_policy_node.training.run import Run, save_checkpoint, write_evidence
 from g1_policy_node.training.stage_times import StageTimes
 from g1_policy_node.training.sweep import sweep
 from g1_policy_node.types import UserError
 
 INTERRUPTED = 130
-PLAIN_PERIOD = 5.0
-"""Seconds between progress lines where there is no terminal."""
-
-
-@dataclass
-class Run:
-    """A training run: what it is made of and what it has found out so far."""
-
-    options: TrainOptions
-    contract: Contract
-    config: dict[str, Any]
-    device: str
-    folder: Path | None
-    """None in all processes but the first, which alone writes."""
-    began: float
-    layout: Layout
-    memory: MemoryLog
-    times: StageTimes
-    manifest: dict[str, Any] = field(default_factory=dict)
-    status: str = 'running'
-    stage: str = 'environment'
-    checkpoint: Path | None = None
-    curve: Curve = field(default_factory=lambda: Curve(None))
-    infos: dict[str, Any] = field(default_factory=dict)
 
 
 def train(options: TrainOptions) -> int:
@@ -74,7 +50,7 @@ def train(options: TrainOptions) -> int:
             if run.status == 'running':
                 run.status = 'failed'
             watch.flush()
-            _write_evidence(run, watch)
+            write_evidence(run, watch)
         if run.status == 'done' and options.bundle and run.folder:
             _make_bundle(run, console)
         if run.folder:
@@ -181,40 +157,41 @@ def _iterate(
     stopped: Callable[[], bool],
     console: Console,
 ) -> None:
+    """Iterate until there is a reason to stop; write checkpoints and show the progress."""
     statistics = EpisodeStatistics(run.options.num_envs, run.device)
     iterations = run.options.iterations or run.config['max_iterations']
     steps = run.config['num_steps_per_env'] * run.options.num_envs * runner.gpu_world_size
     runner.start()
     countdown = Countdown(iterations, run.options.time_limit, run.began)
-    shown = 0.0
-    with console.status('first iteration: kernels are compiled') as line:
+    with Status(console) as status:
         why = ''
         while not why:
-            with run.times.iteration():
-                run.stage = 'rollout'
-                runner.roll_out(run.times, statistics)
-                run.memory.measure('first_rollout')
-                run.stage = 'update'
-                losses = runner.update(run.times)
-                run.memory.measure('first_update')
-            took = countdown.tick()
+            losses = _iteration(run, runner, statistics)
+            speed = steps / countdown.tick()
             totals.environment_steps += steps
             watch.flush()
             run.infos = totals.infos(runner.env.unwrapped.common_step_counter, run.contract)
-            row = _row(run, runner, statistics, losses, steps / took)
+            row = _row(run, runner, statistics, losses, speed)
             why = 'interrupted' if stopped() else countdown.over
             if runner.any_process(bool(why)):
                 why = why or 'another process stopped'
             if run.folder and (why or runner.iteration % run.config['save_interval'] == 0):
-                run.checkpoint = _save(run, runner)
-            text = _line(row, countdown.left_s)
-            if console.is_terminal:
-                line.update(text)
-            if why or (not console.is_terminal and time.monotonic() - shown >= PLAIN_PERIOD):
-                console.print(text, markup=False, soft_wrap=True)
-                shown = time.monotonic()
+                run.checkpoint = save_checkpoint(run, runner)
+            status.show(_line(row, countdown.left_s), last=bool(why))
     console.print(why, markup=False)
     run.status = 'interrupted' if stopped() else 'done'
+
+
+def _iteration(run: Run, runner: Any, statistics: EpisodeStatistics) -> dict[str, float]:
+    """Roll out and update once; return the losses."""
+    with run.times.iteration():
+        run.stage = 'rollout'
+        runner.roll_out(run.times, statistics)
+        run.memory.measure('first_rollout')
+        run.stage = 'update'
+        losses: dict[str, float] = runner.update(run.times)
+        run.memory.measure('first_update')
+    return losses
 
 
 def _row(
@@ -245,43 +222,12 @@ def _line(row: dict[str, float], left_s: float) -> str:
     )
 
 
-def _save(run: Run, runner: Any) -> Path:
-    """Write a numbered checkpoint; it is there whole or not at all."""
-    assert run.folder is not None
-    path = run.folder / 'checkpoints' / f'model_{runner.iteration}.pt'
-    path.parent.mkdir(exist_ok=True)
-    partial = path.with_suffix('.partial')
-    torch.save(runner.state(run.infos), partial)
-    partial.replace(path)
-    return path
-
-
 def _out_of_memory(run: Run, error: BaseException, console: Console) -> None:
     start = run.memory.boundaries.get('start', {})
     found = oom.diagnose(error, run.stage, run.layout, start.get('driver_free'))
     run.status, run.manifest['oom'] = 'oom', found
     for line in oom.describe(found):
         console.print(line, markup=False, soft_wrap=True)
-
-
-def _write_evidence(run: Run, watch: OverflowWatch) -> None:
-    """Write down everything that is known, however the run ended."""
-    run.curve.close()
-    if watch.count and run.status in ('done', 'interrupted'):
-        run.status = 'invalid_physics'
-    if run.folder is None:
-        return
-    run.manifest['status'] = run.status
-    run.manifest['overflow'] = {'lines': watch.count, 'first': watch.lines}
-    run.manifest['checkpoint'] = run.checkpoint.name if run.checkpoint else None
-    run.manifest['seconds'] = time.monotonic() - run.began
-    write_json(run.folder / record.MANIFEST, run.manifest)
-    write_json(run.folder / 'memory.json', run.memory.report(run.layout))
-    record.write_curve(run.folder, run.curve.columns)
-    figures = record.summary(run.curve.columns, run.infos)
-    write_json(run.folder / 'summary.json', {'status': run.status, **figures})
-    if times := run.times.report():
-        write_json(run.folder / 'stage_times.json', times)
 
 
 def _make_bundle(run: Run, console: Console) -> None:
