@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := $(VENV)/.wheels-installed
 PACKAGE := $(VENV)/.package-installed
-EXTRAS := lint,sim,test,torch,wheels
+EXTRAS := formats,lint,robot,sim,tape,test,torch,view,wheels
 ARGS ?=
 PIP_ARGS ?=
 
@@ -15,7 +15,7 @@ export RMW_IMPLEMENTATION := rmw_fastrtps_cpp
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv walk test lint clean
+.PHONY: help venv walk test faults soak pictures lint clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 8
@@ -27,6 +27,16 @@ walk: $(PACKAGE)  ## walk in simulation for 20 s (ARGS='--vx 0.8 --duration 60')
 
 test: $(PACKAGE)  ## run every test (ARGS='-k bundle')
 	@$(BIN)/python -m pytest $(ARGS)
+
+faults: $(PACKAGE)  ## time to safe of every fault, 20 times each, in real time: 11 min
+	@$(BIN)/python test/faults/measure.py --out docs/evidence/faults.json $(ARGS)
+	@$(BIN)/python bench/safety_doc.py
+
+soak: $(PACKAGE)  ## random faults for ten minutes
+	@$(BIN)/python test/faults/measure.py --soak 600 $(ARGS)
+
+pictures: $(PACKAGE)  ## make the README's pictures anew (needs chromium and EGL)
+	@$(BIN)/python docs/pictures.py
 
 lint: $(PACKAGE)  ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -25,8 +25,9 @@ setup(
     maintainer='g1_policy_node maintainers',
     maintainer_email='maintainers@example.org',
     packages=find_packages(include=[NAME, f'{NAME}.*']),
+    package_data={NAME: ['tools/report_page/*']},
     python_requires='>=3.10',
-    install_requires=['setuptools', 'numpy', 'pyyaml', 'rich', 'safetensors'],
+    install_requires=['setuptools', 'jinja2', 'numpy', 'pyyaml', 'rich', 'safetensors'],
     extras_require={
         # ROS for machines that have none; elsewhere it comes from the distribution.
         'wheels': [
@@ -42,15 +43,22 @@ setup(
         ],
         # The simulator also needs mjlab's model, which comes without its dependencies:
         # pip install --no-deps -r constraints/data.txt
-        'sim': ['mujoco'],
+        'sim': ['mujoco', 'pillow'],  # Pillow encodes the report's pictures.
+        # Unitree's LowState and LowCmd.
+        'robot': ['cyclonedds'],
         'torch': ['torch'],
+        'tape': ['rosbags'],
+        'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
+        'view': ['viser'],
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',
             'colcon-ros',
             'hypothesis',
+            'onnxruntime',
             'pytest',
             'pytest-timeout',
+            'selenium',
         ],
     },
     data_files=[
@@ -63,8 +71,12 @@ setup(
         'console_scripts': [
             f'policy_node = {NAME}.node:main',
             f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
+            f'unitree_bridge = {NAME}.bridge.unitree_bridge:main',
             f'cmd_source = {NAME}.cmd_source:main',
+            f'joy_teleop = {NAME}.joy_teleop:main',
+            f'g1_view = {NAME}.view.g1_view:main',
             f'floor = {NAME}.tools.floor:main',
+            f'tape_recorder = {NAME}.tools.tape.recorder:main',
             f'g1-policy = {NAME}.cli:main',
         ],
     },

@@ -1,7 +1,7 @@
 """The actor on a device: the contract's MLP, one row at a time.
 
 On the cpu it is plain numpy, without torch: 2.6 times faster at the 50 Hz cadence and 5 times
-faster to start (docs/decisions). On any other device, or where asked for, it is torch.
+faster to start (docs/decisions). On a CUDA device it is torch, as one captured graph.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from g1_policy_node.contract import NetworkContract
 from g1_policy_node.types import Array, UserError
 
 ACTION_TOLERANCE = 1e-5
-"""Largest accepted difference between a device's actions and the golden ones (DESIGN.md 4)."""
+"""Largest accepted difference of a device's actions from the golden ones (docs/design.md 4)."""
 
 WARM_UP_PASSES = 50
 
@@ -33,16 +33,16 @@ class Actor(Protocol):
 
 
 def load_actor(network: NetworkContract, weights: Weights, device: str) -> Actor:
-    """Build and warm the actor on `device`: 'cpu', or what torch names, such as 'cuda:0'.
+    """Build and warm the actor on `device`: 'cpu' or 'cuda:N'.
 
     Raises UserError if the device does not exist or cannot run it; there is no fallback.
     """
     if device == 'cpu':
         actor: Actor = NumpyActor(network, weights)
     else:
-        from g1_policy_node.torch_actor import TorchActor
+        from g1_policy_node.torch_actor import GraphActor
 
-        actor = TorchActor(network, weights, device)
+        actor = GraphActor(network, weights, device)
     row = np.zeros(network.sizes[0], dtype=np.float32)
     for _ in range(WARM_UP_PASSES):
         actor(row)

@@ -38,20 +38,24 @@ class Options:
     """
 
     sim: Literal['mujoco', 'none'] = option('mujoco', 'simulator to start, or none')
+    interface: str = option('', 'network interface to the real robot; starts the bridge')
     policy: str = option('', 'bundle: a folder or a name; empty: as in params_file')
     device: str = option('', 'where the network runs: cpu, cuda:0 ...; empty: as in params_file')
     devices: str = option('', 'devices to prepare: auto, or a list such as cpu,cuda:0')
     vx: float = option(0.5, 'forward velocity, m/s')
     vy: float = option(0.0, 'velocity to the left, m/s')
     wz: float = option(0.0, 'yaw rate to the left, rad/s')
-    duration: float = option(20.0, 'seconds of RUN; 0: until stopped')
+    duration: float = option(20.0, 'seconds of RUN; 0, or with view or joy: until stopped')
     script: str = option('', 'YAML list of {t, vx, vy, wz} to play in place of vx, vy, wz')
-    cmd_source: bool = option(True, 'publish cmd_vel; false: a teleop or gamepad does')
+    view: bool = option(False, 'show the robot in a browser; its sliders are the command')
+    joy: bool = option(False, 'a gamepad is the command; launch also starts joy_node')
+    cmd_source: bool = option(True, 'publish cmd_vel; false: a teleop of your own does')
     autostart: bool = option(True, 'configure and activate the node')
     auto_run: bool = option(True, 'enter RUN as soon as the robot is READY')
     lockstep: bool = option(False, 'simulator and node wait for each other, in simulated time')
     use_sim_time: bool = option(False, 'take time from /clock (always so in lock-step)')
-    record: bool = option(False, 'record a tape of every topic')
+    record: bool = option(False, 'record a tape of the topics, as rosbag2')
+    storage: Literal['mcap', 'sqlite3'] = option('mcap', 'storage of the tape')
     params_file: str = option('', f'ROS parameter file; empty: {DEFAULT_PARAMETERS}')
     namespace: str = option('', 'namespace of every node')
     log_level: Literal['debug', 'info', 'warn', 'error', 'fatal'] = option('info', 'log level')
@@ -59,12 +63,14 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse what no process could make sense of; UserError says which option and why."""
-        if self.record:
-            raise UserError('record: recording is not built yet')
+        if self.interface and self.sim != 'none':
+            raise UserError('interface: a bridge and a simulator would both be the robot')
         if self.duration < 0:
             raise UserError(f'duration: {self.duration:g} s is negative')
         if self.lockstep and self.sim == 'none':
             raise UserError('lockstep: needs a simulator, but sim is none')
+        if self.script and self.sender != 'cmd_source':
+            raise UserError(f'script: the sender of cmd_vel is {self.sender}, see view and joy')
         if not _NAMESPACE.fullmatch(self.namespace):
             raise UserError(f'namespace: {self.namespace!r} is not a ROS namespace')
         for name in ('params_file', 'script'):
@@ -73,6 +79,15 @@ class Options:
                 raise UserError(f'{name}: no file {path}')
         if any(not item for item in self.devices.split(',')) and self.devices:
             raise UserError(f'devices: {self.devices!r} has an empty entry')
+
+    @property
+    def sender(self) -> str:
+        """The one executable that publishes cmd_vel; empty: none that is started here."""
+        if self.joy:
+            return 'joy_teleop'
+        if not self.cmd_source:
+            return ''
+        return 'g1_view' if self.view else 'cmd_source'
 
 
 Table = type[Any]
@@ -151,25 +166,51 @@ class ProcessSpec:
 
 def processes(options: Options) -> tuple[ProcessSpec, ...]:
     """Return what a walk starts, in this order; `options.run_dir` is the run's own folder."""
-    specs = [simulator(options)] if options.sim != 'none' else []
+    # First to start, so it is stopped last.
+    specs = [_recorder(options)] if options.record else []
+    if options.sim != 'none':
+        specs.append(simulator(options))
+    if options.interface:
+        specs.append(bridge(options))
     specs.append(_router(options))
-    if options.cmd_source:
+    if options.sender == 'cmd_source':
         specs.append(_command_source(options))
+    if options.view:
+        specs.append(_view(options))
+    if options.joy:
+        specs.append(_node(options, 'joy_teleop', 'joy_teleop', 'joy_teleop', {}))
     specs.append(ProcessSpec('floor', f'{PACKAGE}.tools.floor', arguments=(options.run_dir,)))
     return tuple(specs)
 
 
 def simulator(options: Options) -> ProcessSpec:
     """Return the simulator alone. It publishes /clock where the others are to follow it."""
-    parameters = _given(options, 'policy')
+    parameters = _given(options, 'run_dir', 'policy')
     parameters['publish_clock'] = options.lockstep or options.use_sim_time
     parameters['lockstep'] = options.lockstep
     return _node(options, 'mujoco_sim', 'sim.mujoco_sim', 'g1_sim', parameters)
 
 
+def replay(options: Options, bag: str, player: Sequence[str]) -> tuple[ProcessSpec, ...]:
+    """Return the router and a player of `bag` behind it; `player` are the player's arguments."""
+    arguments = ('tape', 'replay', str(Path(bag).resolve()), *player)
+    if options.namespace:
+        arguments += ('--namespace', options.namespace)
+    return _router(options), ProcessSpec('g1-policy', f'{PACKAGE}.cli', arguments=arguments)
+
+
+def bridge(options: Options) -> ProcessSpec:
+    """Return the bridge to the real robot."""
+    parameters = _given(options, 'policy', 'interface')
+    return _node(options, 'unitree_bridge', 'bridge.unitree_bridge', 'g1_bridge', parameters)
+
+
 def _router(options: Options) -> ProcessSpec:
-    parameters = _given(options, 'policy', 'device', 'autostart', 'auto_run')
+    parameters = _given(options, 'run_dir', 'policy', 'device', 'autostart', 'auto_run')
     parameters['use_sim_time'] = options.use_sim_time or options.lockstep
+    if options.lockstep:
+        # The simulator waits for the node but not for the command source, which may be late.
+        parameters['cmd_timeout'] = 10.0
     if options.devices:
         listed = options.devices.split(',')
         parameters['devices'] = 'auto' if listed == ['auto'] else listed
@@ -177,11 +218,22 @@ def _router(options: Options) -> ProcessSpec:
 
 
 def _command_source(options: Options) -> ProcessSpec:
-    parameters = _given(options, 'vx', 'vy', 'wz', 'duration')
+    parameters = _given(options, 'run_dir', 'vx', 'vy', 'wz', 'duration')
     parameters['use_sim_time'] = options.use_sim_time or options.lockstep
     if options.script:
         parameters['script'] = str(Path(options.script).resolve())
     return _node(options, 'cmd_source', 'cmd_source', 'g1_cmd', parameters)
+
+
+def _recorder(options: Options) -> ProcessSpec:
+    parameters = _given(options, 'run_dir', 'policy', 'storage')
+    return _node(options, 'tape_recorder', 'tools.tape.recorder', 'g1_tape', parameters)
+
+
+def _view(options: Options) -> ProcessSpec:
+    parameters = _given(options, 'run_dir', 'policy', 'vx', 'vy', 'wz')
+    parameters['drive'] = options.sender == 'g1_view'
+    return _node(options, 'g1_view', 'view.g1_view', 'g1_view', parameters)
 
 
 def _given(options: Options, *names: str) -> dict[str, Value]:
@@ -199,7 +251,7 @@ def _node(
         node,
         options.namespace,
         options.log_level,
-        parameters={**parameters, 'run_dir': options.run_dir},
+        parameters=parameters,
         parameter_files=(
             given or find_data(DEFAULT_PARAMETERS),
             Path(options.run_dir, 'params', f'{node}.yaml'),

@@ -39,15 +39,46 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     add_options(train, TrainOptions)
     train.set_defaults(run=_train)
     report = commands.add_parser('report', help="merge and show runs' evidence")
-    report.add_argument('runs', nargs='*', type=Path, metavar='RUN', help='default: the newest')
+    report.add_argument(
+        'runs',
+        nargs='*',
+        type=Path,
+        metavar='RUN',
+        help='a folder, or a trip of the black box (.npz); default: the newest',
+    )
+    report.add_argument('--claims', action='store_true', help='what the runs prove, and what not')
     report.set_defaults(run=_report)
-    if 'bundle' in arguments[:1]:
-        from g1_policy_node.tools.bundle_cli import add_parser
+    rehearse = commands.add_parser('rehearse', help="the real robot's processes, killed in turn")
+    rehearse.add_argument('--policy', default='', help='bundle: a folder or a name')
+    rehearse.add_argument('--seconds', type=float, default=5.0, help='walk before each kill')
+    rehearse.add_argument('--kill', action='append', help='only this process; may be repeated')
+    rehearse.add_argument('--run-dir', default='', help='default: a new one under runs/')
+    rehearse.set_defaults(run=_rehearse)
+    doctor = commands.add_parser('doctor', help='is this machine, and the robot, fit to walk?')
+    doctor.add_argument('--policy', default='g1_walk', help='bundle: a folder or a name')
+    doctor.add_argument('--interface', default='', help='network interface to the robot')
+    doctor.add_argument('--domain', type=int, default=0, help="the robot's DDS domain")
+    doctor.add_argument('--json', action='store_true', help='print JSON')
+    doctor.add_argument('--run-dir', default='', help="a run's folder: doctor.json goes there")
+    doctor.set_defaults(run=_doctor)
+    _add_heavy(commands, arguments[:1])
+    return parser
 
-        add_parser(commands)
+
+def _add_heavy(commands: Any, first: Sequence[str]) -> None:
+    """Add the commands whose own parsers import much; whole only for the one asked for."""
+    if 'bundle' in first:
+        from g1_policy_node.tools.bundle_cli import add_parser as add_bundle
+
+        add_bundle(commands)
     else:
         commands.add_parser('bundle', help='look at, verify, make and compare policy bundles')
-    return parser
+    if 'tape' in first:
+        from g1_policy_node.tools.tape.cli import add_parser as add_tape
+
+        add_tape(commands)
+    else:
+        commands.add_parser('tape', help='record, replay and compare tapes')
 
 
 def add_options(parser: argparse.ArgumentParser, table: Table) -> None:
@@ -104,7 +135,27 @@ def _read(arguments: argparse.Namespace, table: Table) -> Any:
     return read_options({n: text for n, text in vars(arguments).items() if n in names}, table)
 
 
+def _doctor(arguments: argparse.Namespace) -> int:
+    from g1_policy_node.tools.doctor import doctor
+
+    a = arguments
+    return doctor(a.policy, a.interface, a.domain, a.json, a.run_dir)
+
+
+def _rehearse(arguments: argparse.Namespace) -> int:
+    from g1_policy_node.tools.rehearse import VICTIMS, rehearse
+
+    a = arguments
+    return rehearse(a.policy, a.seconds, a.kill or VICTIMS, a.run_dir)
+
+
 def _report(arguments: argparse.Namespace) -> int:
+    if arguments.claims:
+        from rich.console import Console
+
+        from g1_policy_node.tools.claims_table import show_claims
+
+        return show_claims(arguments.runs, Console())
     from g1_policy_node.tools.report import report
 
     return report(arguments)

@@ -13,7 +13,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from g1_policy_node.newest import LATCHED_QOS
+from g1_policy_node.newest import EVERY_LATCHED_QOS
 from g1_policy_node.ros_process import run_ros_process
 from g1_policy_node.run_folder import write_json
 from g1_policy_node.script import Player, Script, constant, load_script
@@ -37,7 +37,7 @@ class CommandSource(Node):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._tick_clock = self.get_clock() if simulated else steady
         self._publisher = self.create_publisher(Twist, 'cmd_vel', 1)
-        self.create_subscription(String, 'g1_policy/mode', self._on_mode, LATCHED_QOS)
+        self.create_subscription(String, 'g1_policy/mode', self._on_mode, EVERY_LATCHED_QOS)
         self.create_timer(1 / rate, self._publish, clock=self._tick_clock)
 
     def write_part(self) -> None:

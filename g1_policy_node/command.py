@@ -11,14 +11,17 @@ RAMP_S = 0.5
 class CommandFollower:
     """Follows `cmd_vel` within the trained ranges; times are ns on the tick clock.
 
-    `limits` is (3, 2). A command that is not finite is dropped and counted in `counters`; one
-    out of range is clipped and counted. `enabled` False ramps to zero as a stale command does.
+    `limits` is (3, 2). A command that is not finite, or stamped before one that is still fresh,
+    is dropped and counted in `counters`; one out of range is clipped and counted. `enabled`
+    False ramps to zero as a stale command does.
     """
 
     def __init__(self, limits: Array, timeout_ns: int) -> None:
         self._limits = limits
         self.timeout_ns = timeout_ns
-        self.counters = {'command_not_finite': 0, 'command_clipped': 0, 'command_stale': 0}
+        self.counters = dict.fromkeys(
+            ('command_not_finite', 'command_order', 'command_clipped', 'command_stale'), 0
+        )
         self.enabled = True
         self.reset()
 
@@ -26,6 +29,7 @@ class CommandFollower:
         """Forget every command: the next one starts from zero."""
         self._seen: CommandSample | None = None
         self._received: int | None = None
+        self._header = 0
         self._wanted = np.zeros(3)
         self._share = 0.0
         self._stale = False
@@ -42,7 +46,12 @@ class CommandFollower:
         if not np.all(np.isfinite(sample.velocity)):
             self.counters['command_not_finite'] += 1
             return
-        self._received = sample.stamps.received
+        stamps = sample.stamps
+        fresh = self._received is not None and stamps.received - self._received <= self.timeout_ns
+        if fresh and 0 < stamps.header < self._header:
+            self.counters['command_order'] += 1
+            return
+        self._received, self._header = stamps.received, stamps.header
         self._wanted = np.clip(sample.velocity, self._limits[:, 0], self._limits[:, 1])
         self.counters['command_clipped'] += int(np.any(self._wanted != sample.velocity))
 

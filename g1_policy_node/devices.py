@@ -2,7 +2,11 @@
 
 import ctypes
 import re
+import time
 from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from g1_policy_node.actor import Actor
 from g1_policy_node.types import UserError
@@ -46,7 +50,9 @@ class ActorPool:
     """The actors of every prepared device: loaded, warmed and checked before arming.
 
     `load` builds a warm actor on a device; `check` returns its largest difference from the
-    golden actions, or raises UserError. `differences` keeps what `check` said.
+    golden actions, or raises UserError; `predict` returns the p99 in s to expect of a pass on it.
+    A device above `budget` s is refused; the cpu, which has to be there when another fails, is
+    not asked. `differences` and `predicted` keep what they said.
     """
 
     def __init__(
@@ -54,15 +60,22 @@ class ActorPool:
         devices: Sequence[str],
         load: Callable[[str], Actor],
         check: Callable[[Actor], float],
+        predict: Callable[[Actor], float],
+        budget: float,
     ) -> None:
         self._check = check
+        self._budget = budget
         self._actors = {device: load(device) for device in devices}
         self.differences = {device: check(actor) for device, actor in self._actors.items()}
+        self.predicted = {
+            device: predict(actor) for device, actor in self._actors.items() if device != 'cpu'
+        }
 
     def get(self, device: str) -> Actor:
         """Return the actor on `device`; UserError, with the reason, if none was prepared."""
         check_device_name(device)
         if device in self._actors:
+            self._refuse_slow(device)
             return self._actors[device]
         prepared = ', '.join(self._actors)
         count = cuda_device_count()
@@ -75,5 +88,39 @@ class ActorPool:
     def recheck(self, device: str, in_use: str) -> None:
         """Compare the actions of `device` once more before it takes over from `in_use`."""
         actor = self.get(device)
-        if device != in_use:
+        if device == in_use:
+            return
+        try:
             self._check(actor)
+        except RuntimeError as error:  # a device that once failed may never answer again
+            said = (str(error).splitlines() or [repr(error)])[0]
+            raise UserError(f'{device} cannot be used: {said}') from None
+
+    def _refuse_slow(self, device: str) -> None:
+        p99 = self.predicted.get(device, 0.0)
+        if p99 > self._budget:
+            raise UserError(
+                f'{device}: predicted p99 of {p99 * 1e3:.2f} ms is over the budget of '
+                f'{self._budget * 1e3:g} ms'
+            )
+
+
+def predicted_p99(
+    actor: Actor,
+    rows: NDArray[np.float32],
+    period: float,
+    clock: Callable[[], float] = time.perf_counter,
+    sleep: Callable[[float], None] = time.sleep,
+) -> float:
+    """Return the p99 in s of passes over `rows` (T, n), one every `period` s.
+
+    A tight loop would say several times less than what a tick will see: caches and clocks cool
+    down in between.
+    """
+    spent = []
+    for row in rows:
+        sleep(period)
+        began = clock()
+        actor(row)
+        spent.append(clock() - began)
+    return float(np.percentile(spent, 99))

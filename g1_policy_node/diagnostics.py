@@ -2,6 +2,8 @@
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.time import Time
 
 from g1_policy_node.modes import ModeLatch
@@ -11,6 +13,15 @@ from g1_policy_node.types import Mode
 
 WINDOW = 250
 """Rows that rate and latencies are taken over: five seconds."""
+
+PERCENTS = (50, 95, 99)
+STAGES = (
+    ('observe', 'woken', 'observed'),
+    ('act', 'observed', 'acted'),
+    ('check', 'acted', 'checked'),
+    ('publish', 'checked', 'published'),
+)
+"""Stages of a tick between two columns of timing.npz."""
 
 _LEVELS = {
     Mode.INACTIVE: DiagnosticStatus.OK,
@@ -24,22 +35,28 @@ _LEVELS = {
 
 
 def timing_figures(recorder: Recorder) -> dict[str, float]:
-    """Return the rate on the tick clock and the percentiles of the newest WINDOW ticks, ms."""
+    """Return the rate on the tick clock, and percentiles of the newest WINDOW ticks in ms.
+
+    Lateness, and the stages as summary.json names them; one that no tick reached is left out.
+    """
     c = recorder.columns(WINDOW)
     figures: dict[str, float] = {}
     ticks = c['tick_ns']
     if len(ticks) > 1 and ticks[-1] > ticks[0]:
         figures['rate_hz'] = float((len(ticks) - 1) / ((ticks[-1] - ticks[0]) * 1e-9))
-    spans = {
-        'lateness_ms': c['woken'] - c['scheduled'],
-        'act_ms': (c['acted'] - c['observed'])[c['acted'] > 0],
-        'tick_ms': (c['published'] - c['woken'])[c['published'] > 0],
-        'joint_age_ms': c['joint_age'][c['joint_age'] >= 0],
-    }
+    seen = c['joint_age'] >= 0
+    spans = {'lateness': c['woken'] - c['scheduled'], 'sensor_age': c['joint_age'][seen]}
+    for name, begin, end in STAGES:
+        spans[name] = (c[end] - c[begin])[(c[begin] > 0) & (c[end] > 0)]
+    whole = seen & (c['published'] > 0)
+    spans['sensor_to_command'] = (c['joint_age'] + c['published'] - c['woken'])[whole]
     for name, values in spans.items():
         if len(values):
-            p50, p99 = np.percentile(values, (50, 99)) * 1e-6
-            figures |= {f'{name}.p50': float(p50), f'{name}.p99': float(p99)}
+            for percent, value in zip(PERCENTS, np.percentile(values, PERCENTS), strict=True):
+                figures[f'{name}_ms.p{percent}'] = float(value) * 1e-6
+    if len(ticks):
+        for name, value in zip(('vx', 'vy', 'wz'), c['command'][-1], strict=True):
+            figures[f'command.{name}'] = float(value)
     return figures
 
 
@@ -61,13 +78,25 @@ def diagnostic_array(
         'longest_gap_slots': str(misses.longest_gap),
         **{f'count.{key}': str(value) for key, value in sorted(prepared.counters().items())},
     }
+    level, message = _LEVELS[modes.mode], f'{modes.mode.value}: {modes.reason}'
+    if failure := prepared.log.latched:
+        level = max(level, DiagnosticStatus.WARN)
+        message += f'; {failure.device} failed: {failure.reason}'
     status = DiagnosticStatus(
-        level=_LEVELS[modes.mode],
+        level=level,
         name=f'{name}: router',
-        message=f'{modes.mode.value}: {modes.reason}',
+        message=message,
         hardware_id='g1',
         values=[KeyValue(key=key, value=value) for key, value in values.items()],
     )
     array = DiagnosticArray(status=[status])
     array.header.stamp = now.to_msg()
     return array
+
+
+def tell_device_failure(node: Node, prepared: Prepared, now: int) -> None:
+    """Say once that a device failed in a tick; the parameter follows, and stays on cpu."""
+    policy = prepared.router.policy
+    if failure := policy.failure:
+        node.set_parameters([Parameter('device', value=policy.actor.device)])
+        node.get_logger().error(prepared.log.failed(now, failure))

@@ -1,7 +1,8 @@
 """Admits samples one by one and answers with the robot's state, or with why there is none.
 
 A sample that fails a check is dropped and counted, and the last good one stays in use until it
-is stale. Nothing is repaired, padded or guessed.
+is stale. Nothing is repaired, padded or guessed. Stamps are judged in streams.py, what the
+samples say about each other in consistency.py; every refusal is counted here, by its name.
 """
 
 from collections import Counter
@@ -9,10 +10,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from g1_policy_node.consistency import FrozenCheck, GravityCheck, S, VelocityCheck
 from g1_policy_node.contract import Contract
 from g1_policy_node.joints import JointOrder
 from g1_policy_node.observation import needs_odom, projected_gravity
 from g1_policy_node.safety import SafetyLimits
+from g1_policy_node.streams import Stream
 from g1_policy_node.types import (
     Array,
     Fault,
@@ -43,7 +46,8 @@ Good = TypeVar('Good', _Joints, _Imu, OdomSample)
 class InputGate:
     """Keeps the newest good sample of each sensor. Times are ns on the tick clock.
 
-    `hints` may say why a topic is silent (such as 'no publisher'); they only word the faults.
+    `hints` may say why a topic is silent (such as 'no publisher'), `senders` who publishes it;
+    they only word the faults.
     """
 
     def __init__(
@@ -55,12 +59,15 @@ class InputGate:
     ) -> None:
         self._limits = limits
         self._order = JointOrder(contract.joint_names)
+        low, high = contract.per_joint('position_limits').T
+        self._low, self._high = low - limits.measured_margin, high + limits.measured_margin
         self._max_speed = contract.per_joint('velocity_limit') * limits.max_joint_velocity_ratio
         self._frames = (contract.imu_frame, *imu_frames)
         self._needs_odom = needs_odom(contract)
         self._timeout = state_timeout_ns
         self.counters: Counter[str] = Counter()
         self.hints: dict[str, str] = {}
+        self.senders: dict[str, str] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -70,14 +77,40 @@ class InputGate:
         self._odom: OdomSample | None = None
         self._seen: dict[str, object] = {}
         self._rejected: dict[str, Fault] = {}
+        self._foreign: tuple[str, int] | None = None  # who, when
+        self._streams = {
+            topic: Stream(topic, self._timeout, self._timeout)
+            for topic in ('joint_states', 'imu/data', 'odom')
+        }
+        self.velocity = VelocityCheck(len(self._order.names), self._limits.max_velocity_error)
+        self.gravity = GravityCheck()
+        self.frozen = FrozenCheck()
+
+    def clock_stepped(self) -> None:
+        """Note that the system clock was set: delays measured before say nothing now."""
+        for stream in self._streams.values():
+            stream.clock_stepped()
 
     def admit(self, inputs: Inputs, now: int) -> None:
         """Check every sample not seen before, and keep the good ones."""
+        if inputs.foreign_command:
+            self.counters['foreign_command'] += 1
+            self._foreign = inputs.foreign_command, now
         if inputs.joints and self._is_new('joint_states', inputs.joints):
-            good = self._check_joints(inputs.joints, now)
-            self._joints = self._settle('joint_states', good, self._joints)
+            joints = self._check_joints(inputs.joints, now)
+            self._joints = self._settle('joint_states', joints, self._joints)
+            if isinstance(joints, _Joints):
+                at = joints.stamps.header or joints.stamps.received
+                self.velocity.update(joints.position, joints.velocity, at)
+                self.frozen.update('joint positions', joints.position, now)
+                self.frozen.update('joint velocities', joints.velocity, now)
         if inputs.imu and self._is_new('imu/data', inputs.imu):
-            self._imu = self._settle('imu/data', self._check_imu(inputs.imu, now), self._imu)
+            imu = self._check_imu(inputs.imu, now)
+            self._imu = self._settle('imu/data', imu, self._imu)
+            if isinstance(imu, _Imu):
+                self.gravity.update(imu.gravity, inputs.imu.lin_acc, imu.stamps.received)
+                self.frozen.update('the orientation', imu.gravity, now)
+                self.frozen.update('the angular velocity', imu.ang_vel, now)
         if self._needs_odom and inputs.odom and self._is_new('odom', inputs.odom):
             self._odom = self._settle('odom', self._check_odom(inputs.odom, now), self._odom)
 
@@ -106,6 +139,9 @@ class InputGate:
             fault = self._freshness(topic, sample.stamps if sample else None, now)
             if fault:
                 return fault
+        fault = self._contradiction(now)
+        if fault:
+            return fault
         assert self._joints and self._imu
         return RobotState(
             self._joints.position,
@@ -115,8 +151,31 @@ class InputGate:
             self._odom.lin_vel if self._odom else None,
         )
 
+    def frozen_fault(self, now: int) -> Fault | None:
+        """Return a fault if a field keeps its very bits, which no robot that balances does."""
+        field, since = self.frozen.longest(now)
+        if since <= self._limits.frozen_time * S:
+            return None
+        return Fault('frozen', f'{field} did not change for {since / 1e6:.0f} ms')
+
+    def _contradiction(self, now: int) -> Fault | None:
+        """Return what the newest samples, each good by itself, say against each other."""
+        if self._foreign and abs(now - self._foreign[1]) <= self._timeout:
+            return Fault('foreign_command', f'joint_command is also sent by {self._foreign[0]}')
+        angle = self.gravity.angle
+        if angle > self._limits.max_gravity_error:
+            against = f'{angle:.1f} rad from where the accelerometer feels it'
+            return Fault('gravity', f'imu/data: gravity by the orientation is {against}')
+        if self.velocity.over_for > self._limits.velocity_error_time * S:
+            error = np.abs(self.velocity.error)
+            who = f'velocity of {self._order.names[int(error.argmax())]}'
+            off = f'{error.max():.1f} rad/s off the change of its position'
+            return Fault('velocity', f'joint_states: {who} is {off}')
+        return None
+
     def _freshness(self, topic: str, stamps: Stamps | None, now: int) -> Fault | None:
-        if stamps is not None and now - stamps.received <= self._timeout:
+        # A sample of the future is one of another time; a tick ahead it may be (clock.py).
+        if stamps is not None and abs(now - stamps.received) <= self._timeout:
             return None
         rejected = self._rejected.get(topic)
         if rejected:
@@ -141,21 +200,18 @@ class InputGate:
         self._rejected.pop(topic, None)
         return checked
 
-    def _out_of_order(
-        self, topic: str, new: Stamps, last: Stamps | None, now: int
+    def _check_stamps(
+        self, topic: str, new: Stamps, last: _Joints | _Imu | OdomSample | None, now: int
     ) -> Fault | None:
-        """A stamp older than that of a sample still fresh is out of order; 0 means unset."""
-        if last is None or not new.header or now - last.received > self._timeout:
-            return None
-        if new.header >= last.header:
-            return None
-        return Fault('stamp_order', f'{topic} came with a stamp older than the sample before it')
+        fault = self._streams[topic].check(new, last.stamps if last else None, now)
+        if fault and fault.name == 'second_sender' and topic in self.senders:
+            return fault._replace(reason=f'{fault.reason} (senders: {self.senders[topic]})')
+        return fault
 
     def _check_joints(self, sample: JointSample, now: int) -> _Joints | Fault:
-        last = self._joints.stamps if self._joints else None
-        late = self._out_of_order('joint_states', sample.stamps, last, now)
-        if late:
-            return late
+        fault = self._check_stamps('joint_states', sample.stamps, self._joints, now)
+        if fault:
+            return fault
         index = self._order.index(sample.names)
         if index is None:
             return Fault('joint_names', f'joint_states: {self._order.mismatch}')
@@ -166,24 +222,29 @@ class InputGate:
             if not np.all(np.isfinite(values)):
                 name = sample.names[int(np.flatnonzero(~np.isfinite(values))[0])]
                 return Fault('not_finite', f'joint_states: {field} of {name} are not finite')
-        velocity = sample.velocity[index]
+        position, velocity = sample.position[index], sample.velocity[index]
+        away = (position < self._low) | (position > self._high)
+        if away.any():
+            first = int(away.argmax())
+            place = f'{self._order.names[first]} at {position[first]:.2f} rad'
+            return Fault('joint_position', f'joint_states: {place} is beyond its stop')
         fast = np.flatnonzero(np.abs(velocity) > self._max_speed)
         if fast.size:
             speed = f'{self._order.names[fast[0]]} at {velocity[fast[0]]:.1f} rad/s'
             return Fault('joint_speed', f'joint_states: {speed} is not possible')
-        return _Joints(sample.position[index], velocity, sample.stamps)
+        return _Joints(position, velocity, sample.stamps)
 
     def _check_imu(self, sample: ImuSample, now: int) -> _Imu | Fault:
-        last = self._imu.stamps if self._imu else None
-        late = self._out_of_order('imu/data', sample.stamps, last, now)
-        if late:
-            return late
+        fault = self._check_stamps('imu/data', sample.stamps, self._imu, now)
+        if fault:
+            return fault
         if sample.frame_id not in self._frames:
             wanted = ' or '.join(self._frames)
             return Fault('imu_frame', f'imu/data is in frame {sample.frame_id!r}, not {wanted}')
         if sample.absent:
             return Fault('imu_absent', f'imu/data says it has no {sample.absent}')
-        if not (np.all(np.isfinite(sample.quat_xyzw)) and np.all(np.isfinite(sample.ang_vel))):
+        fields = np.concatenate((sample.quat_xyzw, sample.ang_vel, sample.lin_acc))
+        if not np.all(np.isfinite(fields)):
             return Fault('not_finite', 'imu/data is not finite')
         norm = float(np.linalg.norm(sample.quat_xyzw))
         if abs(norm - 1.0) > self._limits.quaternion_tolerance:
@@ -193,10 +254,11 @@ class InputGate:
         return _Imu(projected_gravity(sample.quat_xyzw / norm), sample.ang_vel, sample.stamps)
 
     def _check_odom(self, sample: OdomSample, now: int) -> OdomSample | Fault:
-        last = self._odom.stamps if self._odom else None
-        late = self._out_of_order('odom', sample.stamps, last, now)
-        if late:
-            return late
+        fault = self._check_stamps('odom', sample.stamps, self._odom, now)
+        if fault:
+            return fault
         if not np.all(np.isfinite(sample.lin_vel)):
             return Fault('not_finite', 'odom is not finite')
+        if float(np.max(np.abs(sample.lin_vel))) > self._limits.max_lin_vel:
+            return Fault('lin_vel', f'odom: {sample.lin_vel} m/s is not possible')
         return sample

@@ -54,7 +54,7 @@ G1_JOINTS: tuple[Joint, ...] = (
     *_arm('left', (-1.5882, 2.2515)),
     *_arm('right', (-2.2515, 1.5882)),
 )
-"""In SDK motor order (FACTS.md section 4.1), which is not the order of any message."""
+"""In SDK motor order (docs/facts.md section 4.1), which is not the order of any message."""
 
 G1_JOINT_NAMES: tuple[str, ...] = tuple(joint.name for joint in G1_JOINTS)
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import Event, LaunchContext
 from launch.action import Action
 from launch.actions import (
@@ -35,28 +36,49 @@ from g1_policy_node.bringup import (
     simulator,
     write_parameters,
 )
+from g1_policy_node.bringup import replay as replay_processes
 from g1_policy_node.paths import PACKAGE
 from g1_policy_node.run_folder import create_run_folder, write_plan
 from g1_policy_node.training.options import TrainOptions
 from g1_policy_node.types import UserError
 
 WALK = tuple(item.name for item in fields(Options))
+REAL = tuple(name for name in WALK if name not in ('sim', 'lockstep', 'use_sim_time'))
+"""The options that mean something with a real robot."""
+
+REAL_DEFAULTS = {'auto_run': 'false', 'cmd_source': 'false', 'duration': '0.0'}
+"""What differs there: the operator asks for RUN, and somebody else for velocities."""
+
 SIM = ('policy', 'lockstep', 'use_sim_time', 'params_file', 'namespace', 'log_level', 'run_dir')
 """The options that mean something to the simulator alone."""
 
 INTERRUPTED = 130
 """How training ends when it was asked to stop: its checkpoint is written."""
 
+REPLAY = (
+    'policy',
+    'device',
+    'devices',
+    'autostart',
+    'auto_run',
+    'use_sim_time',
+    'params_file',
+    'namespace',
+    'log_level',
+    'run_dir',
+)
+"""The options that mean something to a router behind a tape."""
+
 GRACE = {'sigterm_timeout': '3', 'sigkill_timeout': '2'}
 
 
-def declare(names: Collection[str], table: Table = Options) -> list[Action]:
-    """Return the launch arguments of these options of a table."""
+def declare(names: Collection[str], table: Table = Options, **defaults: str) -> list[Action]:
+    """Return launch arguments of options of a table, some with a default of their own."""
     meaning = descriptions(table)
     return [
         DeclareLaunchArgument(
             name,
-            default_value=default_text(name, table),
+            default_value=defaults.get(name, default_text(name, table)),
             description=meaning[name],
             choices=list(choices(name, table)) or None,
         )
@@ -66,12 +88,24 @@ def declare(names: Collection[str], table: Table = Options) -> list[Action]:
 
 def walk(context: LaunchContext) -> list[Action]:
     """Return the processes of a walk; the first to end ends it, and a report follows."""
-    options = _options(context, WALK, 'walk')
+    return _walk(_options(context, WALK, 'walk'))
+
+
+def real(context: LaunchContext) -> list[Action]:
+    """Return the processes of a walk of the real robot, which ends as any other."""
+    options = _options(context, REAL, 'real', sim='none')
+    if not options.interface:
+        raise RuntimeError('interface: name the network interface to the robot')
+    return _walk(options)
+
+
+def _walk(options: Options) -> list[Action]:
     specs = processes(options)
     actions = _start(options, specs)
     ending = Ending(actions, options.run_dir)
     return [
         *actions,
+        *(_gamepad(options) if options.joy else []),
         RegisterEventHandler(OnProcessExit(on_exit=ending.on_exit)),
         RegisterEventHandler(OnShutdown(on_shutdown=ending.on_shutdown)),
     ]
@@ -110,6 +144,35 @@ def train(context: LaunchContext) -> list[Action]:
     return [action, RegisterEventHandler(OnProcessExit(target_action=action, on_exit=ended))]
 
 
+def declare_replay() -> list[Action]:
+    """Return the arguments of the player itself."""
+    flags = ['true', 'false', 'True', 'False']
+    return [
+        DeclareLaunchArgument('bag', description='a rosbag2 folder or file'),
+        DeclareLaunchArgument('rate', default_value='1.0', description='times original speed'),
+        DeclareLaunchArgument(
+            'loop', default_value='false', description='begin again at the end', choices=flags
+        ),
+    ]
+
+
+def replay(context: LaunchContext) -> list[Action]:
+    """Return a router and a tape in place of its robot; launch ends with the tape.
+
+    The tape gives the time where the router is to follow /clock (`use_sim_time`).
+    """
+    options = _options(context, REPLAY, 'replay')
+    bag, rate, loop = (
+        LaunchConfiguration(name).perform(context) for name in ('bag', 'rate', 'loop')
+    )
+    player = ['--rate', rate]
+    player += ['--clock'] if options.use_sim_time else []
+    player += ['--loop'] if loop.lower() == 'true' else []
+    actions = _start(options, replay_processes(options, bag, player))
+    over = OnProcessExit(target_action=actions[-1], on_exit=[Shutdown(reason='the tape is over')])
+    return [*actions, RegisterEventHandler(over)]
+
+
 class Ending:
     """Stops the rest once one process has ended, then merges their evidence."""
 
@@ -143,8 +206,8 @@ class Ending:
         return [LogInfo(msg=f'to merge and show this run: g1-policy report {self._run_dir}')]
 
 
-def _options(context: LaunchContext, names: Collection[str], what: str) -> Options:
-    texts = {name: LaunchConfiguration(name).perform(context) for name in names}
+def _options(context: LaunchContext, names: Collection[str], what: str, **fixed: str) -> Options:
+    texts = {name: LaunchConfiguration(name).perform(context) for name in names} | fixed
     try:
         options = read_options(texts)
         return replace(options, run_dir=str(create_run_folder(options.run_dir, what)))
@@ -157,6 +220,15 @@ def _start(options: Options, specs: Sequence[ProcessSpec]) -> list[Action]:
     write_parameters(specs)
     write_plan(options, specs, sys.argv)
     return [_action(spec) for spec in specs]
+
+
+def _gamepad(options: Options) -> list[Action]:
+    """Return the driver of the gamepad, which is no package of ours."""
+    try:
+        get_package_prefix('joy')
+    except PackageNotFoundError:
+        return [LogInfo(msg='joy: joy_node is not installed; start a publisher of joy yourself')]
+    return [Node(package='joy', executable='joy_node', namespace=options.namespace or None)]
 
 
 def _action(spec: ProcessSpec) -> Action:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from g1_policy_node.black_box import BlackBox, Row
 from g1_policy_node.clock import SystemTime, TickClock
 from g1_policy_node.ros_io import RouterIo
 from g1_policy_node.router import Router
@@ -30,6 +31,7 @@ class ControlLoop(threading.Thread):
         io: RouterIo,
         clock: TickClock,
         recorder: Recorder,
+        box: BlackBox,
         period_ns: int,
         lock: threading.Lock,
         log: Callable[[str], None],
@@ -42,6 +44,8 @@ class ControlLoop(threading.Thread):
         self._io = io
         self._clock = clock
         self._recorder = recorder
+        self.box = box
+        self._failure = ''
         self._period_ns = period_ns
         self._log = log
         self._system = SystemTime()
@@ -51,6 +55,7 @@ class ControlLoop(threading.Thread):
         """End the thread and wait for it; no command follows."""
         self._stopping.set()
         self.join()
+        self.box.close()
         gc.enable()
         gc.unfreeze()
 
@@ -63,19 +68,30 @@ class ControlLoop(threading.Thread):
         self.grid = self._start()
         last = 0  # the slot of the last tick
         while not self._stopping.is_set():
+            self.box.watch(self._router.modes.mode, self._router.modes.reason, bool(self._failure))
             if self._clock.jumped_back():
                 self.grid = self._restart()
                 last = 0
             if not self._clock.sleep_until(self.grid.start(last + 1)):
                 continue
             slot = self.grid.at(self._clock.now())
+            if slot <= last:  # time jumped back since we woke
+                continue
             try:
                 self._tick(self.grid, slot, slot - last)
+                self._failure = ''
             except Exception as error:  # the robot must be safe whatever went wrong
-                self._log(f'error in a tick: {error!r}')
-                with self._lock:
-                    self._router.estop(f'error in a tick: {error!r}')
+                self._fail(f'error in a tick: {error!r}')
             last = slot
+
+    def _fail(self, reason: str) -> None:
+        """Damp because a tick ended in an error; one that comes with every tick is told once."""
+        if reason == self._failure:
+            return
+        self._failure = reason
+        with self._lock:
+            self._router.estop(reason)
+        self._log(reason)
 
     def _start(self) -> SlotGrid:
         """Wait for the clock to have a time, and start the slots there."""
@@ -98,6 +114,7 @@ class ControlLoop(threading.Thread):
         woken = time.monotonic_ns()
         step = self._system.read()
         if step:
+            self._router.inputs.clock_stepped()
             self._log(f'the system clock stepped by {step / 1e9:+.3f} s; ticks do not follow it')
         now = self._clock.now()
         scheduled = woken - (now - grid.start(slot))
@@ -128,6 +145,7 @@ class ControlLoop(threading.Thread):
             ),
             tick.command,
         )
+        self.box.add(Row(slot, now, times, inputs, tick))
         self._io.publish_step(tick, slot, times)
 
 

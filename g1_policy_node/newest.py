@@ -27,18 +27,31 @@ COMMAND_QOS = QoSProfile(
 )
 LATCHED_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
-    depth=10,  # two changes of mode within a tick must both arrive
+    depth=1,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
+"""To publish with: who joins late gets the newest message, and no older one."""
+
+EVERY_LATCHED_QOS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+"""To subscribe with where every message counts, such as two changes of mode within a tick."""
 
 
 class Taken(NamedTuple, Generic[Message]):
-    """A message with its DDS stamps: `source` and `received`, system time in ns."""
+    """A message with its DDS stamps: `source` and `received`, system time in ns.
+
+    `sequence` counts its sender's messages from 1; 0 where the middleware does not say.
+    """
 
     message: Message
     source: int
     received: int
+    sequence: int
 
 
 class _LeftToUs(CallbackGroup):
@@ -55,28 +68,47 @@ class _LeftToUs(CallbackGroup):
 
 
 class NewestMessage(Generic[Message]):
-    """A subscription that keeps the newest message until it is taken."""
+    """A subscription that keeps the newest message until it is taken.
+
+    With `raw` a message is taken as it was serialized, in bytes.
+    """
 
     def __init__(
-        self, node: Node, kind: type[Message], topic: str, qos: QoSProfile = SENSOR_QOS
+        self,
+        node: Node,
+        kind: type[Message],
+        topic: str,
+        qos: QoSProfile = SENSOR_QOS,
+        raw: bool = False,
     ) -> None:
         self._group = _LeftToUs()
         self._kind = kind
+        self._raw = raw
         package, _, name = kind.__module__.partition('.')
         self._type_name = f'{package}/{name.split(".")[0]}/{kind.__name__}'
         self._subscription = node.create_subscription(
-            kind, topic, self._never, qos, callback_group=self._group
+            kind, topic, self._never, qos, callback_group=self._group, raw=raw
         )
         self.topic: str = self._subscription.topic_name
 
     def take(self) -> Taken[Message] | None:
         """Return the newest message not taken before, or None. Any thread, one at a time."""
         with self._subscription.handle:
-            taken = self._subscription.handle.take_message(self._kind, False)
+            taken = self._subscription.handle.take_message(self._kind, self._raw)
         if taken is None:
             return None
         message, info = taken
-        return Taken(message, info['source_timestamp'], info['received_timestamp'])
+        return Taken(
+            message,
+            info['source_timestamp'],
+            info['received_timestamp'],
+            info['publication_sequence_number'] or 0,
+        )
+
+    def senders(self, node: Node) -> list[str]:
+        """Return the names of the topic's publishers in the ROS graph, the dead ones for 20 s."""
+        infos = node.get_publishers_info_by_topic(self.topic)
+        return [f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in infos]
 
     def diagnose(self, node: Node) -> str:
         """Say why the topic may be silent, as far as the ROS graph knows."""

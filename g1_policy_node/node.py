@@ -3,9 +3,13 @@
 All of it runs on the main thread; the ticks run on their own (loop.py).
 """
 
+import os
 import sys
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -14,24 +18,26 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.logging import get_logging_directory
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
+from g1_policy_node.black_box import BlackBox
 from g1_policy_node.clock import SimulatedClock, SteadyClock, TickClock
 from g1_policy_node.devices import check_device_name
-from g1_policy_node.diagnostics import diagnostic_array
+from g1_policy_node.diagnostics import diagnostic_array, tell_device_failure
+from g1_policy_node.evidence import run_facts, trip_facts, write_run
 from g1_policy_node.loop import ControlLoop
 from g1_policy_node.modes import ModeLatch
 from g1_policy_node.newest import LATCHED_QOS
 from g1_policy_node.parameters import declare_parameters, read_settings
 from g1_policy_node.paths import find_data
-from g1_policy_node.prepared import Prepared, Settings, prepare, versions
+from g1_policy_node.prepared import Prepared, Settings, prepare
 from g1_policy_node.ros_io import RouterIo
 from g1_policy_node.ros_process import BAD_USAGE, run_ros_process
 from g1_policy_node.router import Answer, Router
-from g1_policy_node.run_folder import write_json
 from g1_policy_node.timing import Recorder
 from g1_policy_node.types import Mode, UserError
 
@@ -44,6 +50,7 @@ class PolicyNode(LifecycleNode):
     def __init__(self, **node_options: Any) -> None:
         super().__init__('g1_policy', **node_options)
         declare_parameters(self, find_data('config/safety.yaml'))
+        self._started = f'{time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())}-{os.getpid()}'
         self._transitions: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._tick_clock: TickClock = SteadyClock()
@@ -85,11 +92,13 @@ class PolicyNode(LifecycleNode):
         result = super().on_activate(state)
         router, contract = self._prepared.router, self._prepared.bundle.contract
         router.activate()
+        folder = self._trip_folder()
         self._loop = ControlLoop(
             router,
             self._io,
             self._tick_clock,
             self._recorder,
+            BlackBox(folder, contract.step_dt, partial(trip_facts, self._prepared), self._warn),
             round(contract.step_dt * 1e9),
             self._lock,
             self._warn,
@@ -204,7 +213,8 @@ class PolicyNode(LifecycleNode):
             if parameter.name == 'device' and self._prepared:
                 actor = self._prepared.actors.get(parameter.value)
                 with self._lock:
-                    self._prepared.router.policy.actor = actor
+                    self._prepared.router.policy.use(actor)
+                self._prepared.log.switched(self._tick_clock.now(), parameter.value)
                 self.get_logger().info(f'the actor runs on {parameter.value}')
 
     # --- telling ------------------------------------------------------------------------------
@@ -222,8 +232,10 @@ class PolicyNode(LifecycleNode):
         loop, prepared, io = self._loop, self._prepared, self._io
         if not (loop and prepared and io):
             return
+        prepared.router.inputs.senders = io.senders(self)
         if self.modes.mode is Mode.WAITING:
             prepared.router.inputs.hints = io.hints(self)
+        tell_device_failure(self, prepared, self._tick_clock.now())
         self._diagnostics.publish(
             diagnostic_array(
                 self.get_clock().now(),
@@ -235,29 +247,24 @@ class PolicyNode(LifecycleNode):
             )
         )
 
+    def _trip_folder(self) -> Path:
+        """Return where the black box writes: in the run's folder, or beside ROS's own logs."""
+        if self._settings and self._settings.run_dir:
+            return self._settings.run_dir / 'trips'
+        return Path(get_logging_directory()) / 'g1_policy_trips' / self._started
+
     def _write_run(self, loop: ControlLoop, prepared: Prepared) -> None:
-        """Write this process's part of the run folder: timing.npz and node.json."""
+        """Write this process's part of the run folder, if there is one."""
         folder = self._settings.run_dir if self._settings else None
         if folder is None:
             return
-        part = {
-            **prepared.facts(),
-            'devices': list(prepared.actors.differences),
-            'ticks': self._recorder.rows,
-            'slots': loop.misses.slots,
-            'deadline_misses': loop.misses.misses,
-            'longest_gap_ms': loop.misses.longest_gap * prepared.bundle.contract.step_dt * 1e3,
-            'counters': prepared.counters(),
+        facts = {
+            **run_facts(prepared, self._recorder, loop),
             'transitions': self._transitions,
             'use_sim_time': self.get_parameter('use_sim_time').value,
-            'dtype': 'float32',
-            'threads': 1,
-            'versions': versions(),
         }
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._recorder.save(folder / 'timing.npz')
-            write_json(folder / 'node.json', part)
+            write_run(folder, self._recorder, facts)
         except OSError as error:
             self._warn(f'run_dir {folder} cannot be written: {error.strerror}')
 

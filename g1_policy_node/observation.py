@@ -84,12 +84,17 @@ class ObservationBuilder:
     """
 
     def __init__(self, contract: Contract) -> None:
-        self._rows = [(TERMS[t.term], t) for t in _checked(contract)]
+        rows = _checked(contract)
+        self.size = contract.observation_size
         self._default = contract.per_joint('default_position')
         self._gait = contract.gait
-        self._history = [np.zeros((t.history, t.size)) for t in contract.observations]
+        self._values = np.zeros(self.size)
         self._fresh = True
-        self.size = contract.observation_size
+        blocks = np.split(self._values, np.cumsum([row.width for row in rows])[:-1])
+        self._rows = [
+            (TERMS[row.term], row, _frames(row, block))
+            for row, block in zip(rows, blocks, strict=True)
+        ]
 
     def reset(self) -> None:
         """Forget the history; the next frame fills all of it."""
@@ -100,20 +105,23 @@ class ObservationBuilder:
     ) -> NDArray[np.float32]:
         """Return the observation (size,) for this tick and remember its frame."""
         context = Context(state, self._default, command, k, self._gait, last_action)
-        blocks = []
-        for (term, row), past in zip(self._rows, self._history, strict=True):
-            frame = _frame(row, term.function(context))
-            past[:-1] = past[1:] if not self._fresh else frame
-            past[-1] = frame
-            blocks.append((past if row.history_order == 'oldest_first' else past[::-1]).ravel())
+        for term, row, frames in self._rows:
+            value = term.function(context)
+            if row.clip is not None:
+                value = np.clip(value, *row.clip)
+            if self._fresh:
+                frames[:] = value * row.scale
+            else:
+                frames[:-1] = frames[1:]
+                np.multiply(value, row.scale, out=frames[-1])
         self._fresh = False
-        return np.concatenate(blocks).astype(np.float32)
+        return self._values.astype(np.float32)
 
 
-def _frame(row: ObservationTerm, value: Array) -> Array:
-    if row.clip is not None:
-        value = np.clip(value, *row.clip)
-    return value * row.scale
+def _frames(row: ObservationTerm, block: Array) -> Array:
+    """Return a term's place in the observation as (history, size), the oldest frame first."""
+    frames = block.reshape(row.history, row.size)
+    return frames if row.history_order == 'oldest_first' else frames[::-1]
 
 
 def _checked(contract: Contract) -> tuple[ObservationTerm, ...]:

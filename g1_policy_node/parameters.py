@@ -1,6 +1,6 @@
 """The router's parameters: declared once, with description, range and default."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,9 @@ from g1_policy_node.safety import SafetyLimits, load_limits
 from g1_policy_node.types import UserError
 
 
-class _Spec(NamedTuple):
+class Spec(NamedTuple):
+    """A parameter: its default, which is of its type, and how it is described."""
+
     default: Any
     description: str
     read_only: bool = True
@@ -22,17 +24,17 @@ class _Spec(NamedTuple):
 
 
 _SPECS = {
-    'policy': _Spec('g1_walk', 'bundle: a folder, or a name under policies/', False),
-    'device': _Spec('cpu', 'where the actor runs: cpu or cuda:N; settable while running', False),
-    'devices': _Spec('auto', 'devices to prepare: auto, or a list of cpu and cuda:N'),
-    'autostart': _Spec(True, 'configure and activate at start'),
-    'auto_run': _Spec(False, 'enter RUN from READY without waiting for ~/run'),
-    'state_timeout': _Spec(0.06, 's; age at which a sensor is stale', range=(0.001, 1.0)),
-    'cmd_timeout': _Spec(0.5, 's; age at which cmd_vel ramps to zero', range=(0.02, 10.0)),
-    'hold_timeout': _Spec(0.25, 's; how long HOLD may last before DAMP', range=(0.0, 0.3)),
-    'imu_frames': _Spec([''], "frame_ids of imu/data to accept beside the contract's"),
-    'cmd_vel_stamped': _Spec(False, 'cmd_vel is TwistStamped rather than Twist'),
-    'run_dir': _Spec('', 'folder for timing.npz and node.json; empty: keep none'),
+    'policy': Spec('g1_walk', 'bundle: a folder, or a name under policies/', False),
+    'device': Spec('cpu', 'where the actor runs: cpu or cuda:N; settable while running', False),
+    'devices': Spec('auto', 'devices to prepare: auto, or a list of cpu and cuda:N'),
+    'autostart': Spec(True, 'configure and activate at start'),
+    'auto_run': Spec(False, 'enter RUN from READY without waiting for ~/run'),
+    'state_timeout': Spec(0.06, 's; age at which a sensor is stale', range=(0.001, 1.0)),
+    'cmd_timeout': Spec(0.5, 's; age at which cmd_vel ramps to zero', range=(0.02, 10.0)),
+    'hold_timeout': Spec(0.25, 's; how long HOLD may last before DAMP', range=(0.0, 0.3)),
+    'imu_frames': Spec([''], "frame_ids of imu/data to accept beside the contract's"),
+    'cmd_vel_stamped': Spec(False, 'cmd_vel is TwistStamped rather than Twist'),
+    'run_dir': Spec('', 'folder for timing.npz and node.json; empty: keep none'),
 }
 
 
@@ -41,7 +43,12 @@ def declare_parameters(node: Node, limits_file: Path) -> None:
     specs = dict(_SPECS)
     for name, entry in load_limits(limits_file).items():
         description = f'{entry.meaning} (source: {entry.source})'
-        specs[f'safety.{name}'] = _Spec(entry.value, description, True, (0.0, 1e3))
+        specs[f'safety.{name}'] = Spec(entry.value, description, True, (0.0, 1e3))
+    declare(node, specs)
+
+
+def declare(node: Node, specs: Mapping[str, Spec]) -> None:
+    """Declare these parameters; UserError names one of a wrong type, value or name."""
     # rclpy has no public way to see overrides of parameters that nobody declares.
     known = {*specs, 'use_sim_time', 'start_type_description_service'}
     for name in node._parameter_overrides:
@@ -78,7 +85,7 @@ def read_settings(node: Node) -> Settings:
     )
 
 
-def _declare(node: Node, name: str, spec: _Spec) -> None:
+def _declare(node: Node, name: str, spec: Spec) -> None:
     override = node._parameter_overrides.get(name)
     if override is not None:
         node._parameter_overrides[name] = _as_declared(override, {name: spec})
@@ -104,7 +111,7 @@ def _declare(node: Node, name: str, spec: _Spec) -> None:
         raise UserError(f'parameter devices: expected auto or a list of devices, got {given!r}')
 
 
-def _as_declared(parameter: Parameter, specs: dict[str, _Spec]) -> Parameter:
+def _as_declared(parameter: Parameter, specs: Mapping[str, Spec]) -> Parameter:
     """Take an int for a double, as a person types it."""
     spec = specs.get(parameter.name)
     whole = parameter.type_ is Parameter.Type.INTEGER
@@ -114,6 +121,5 @@ def _as_declared(parameter: Parameter, specs: dict[str, _Spec]) -> Parameter:
 
 
 def _kind(default: Any) -> str:
-    return {bool: 'true or false', float: 'a number', str: 'a text', list: 'a list of texts'}[
-        type(default)
-    ]
+    kinds = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'a text'}
+    return kinds.get(type(default), 'a list of texts')

@@ -20,11 +20,24 @@ class PolicyStep(NamedTuple):
     target: Array
 
 
-class Policy:
-    """Turns states into joint targets. `actor` may be replaced between two steps."""
+class DeviceFailure(NamedTuple):
+    """A device that failed in a step, and what it said."""
 
-    def __init__(self, contract: Contract, actor: Actor) -> None:
+    device: str
+    reason: str
+
+
+class Policy:
+    """Turns states into joint targets. `actor` may be replaced between two steps.
+
+    Where `reserve` is given, it answers in the very step in which `actor` fails, and stays in
+    place; `failure` keeps what happened until somebody replaces the actor and clears it.
+    """
+
+    def __init__(self, contract: Contract, actor: Actor, reserve: Actor | None = None) -> None:
         self.actor = actor
+        self.failure: DeviceFailure | None = None
+        self._reserve = reserve
         self._observation = ObservationBuilder(contract)
         self._action = JointPositionAction(contract)
         self._last_action = np.zeros(len(contract.joint_names))
@@ -32,7 +45,7 @@ class Policy:
     def reset(self) -> None:
         """Forget the history and the last action."""
         self._observation.reset()
-        self._last_action[:] = 0.0
+        self._last_action = np.zeros_like(self._last_action)
 
     def observe(self, state: RobotState, command: Array, k: int) -> NDArray[np.float32]:
         """Return the observation (n,) of this tick; `k` is the gait tick."""
@@ -40,7 +53,19 @@ class Policy:
 
     def act(self, observation: NDArray[np.float32]) -> Array:
         """Return the raw action (N,), without remembering it."""
-        return self.actor(observation).astype(np.float64)
+        try:
+            return self.actor(observation).astype(np.float64)
+        except RuntimeError as error:  # torch's type for everything CUDA reports
+            if self._reserve is None or self.actor is self._reserve:
+                raise
+            reason = (str(error).splitlines() or [repr(error)])[0]
+            self.failure = DeviceFailure(self.actor.device, reason)
+            self.actor = self._reserve
+            return self.actor(observation).astype(np.float64)
+
+    def use(self, actor: Actor) -> None:
+        """Replace the actor, between two steps; an earlier failure is forgotten."""
+        self.actor, self.failure = actor, None
 
     def target(self, action: Array) -> Array:
         """Return the joint targets (N,) rad of a raw action, and remember the action."""

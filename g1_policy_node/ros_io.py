@@ -1,15 +1,18 @@
 """Messages to types and back, for the router. The only file that knows message layouts."""
 
 from array import array
+from collections import deque
 from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rclpy.lifecycle import LifecycleNode
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
+from g1_policy_node.cdr import ImuBytes, JointCommandTemplate, JointStateBytes
 from g1_policy_node.clock import SystemTime, TickClock
 from g1_policy_node.contract import Contract
 from g1_policy_node.newest import COMMAND_QOS, SENSOR_QOS, NewestMessage, Taken
@@ -24,34 +27,20 @@ from g1_policy_node.types import (
     OdomSample,
     Stamps,
 )
+from g1_policy_node.wire import imu_reader, joint_state_reader
 
 
-def joint_sample(taken: Taken[JointState], stamps: Stamps) -> JointSample:
+def joint_sample(read: JointStateBytes, stamps: Stamps) -> JointSample:
     """Return a JointState's names, positions (rad) and velocities (rad/s) as they came."""
-    m = taken.message
-    return JointSample(tuple(m.name), np.array(m.position), np.array(m.velocity), stamps)
+    return JointSample(read.names, read.position, read.velocity, stamps)
 
 
-def imu_sample(taken: Taken[Imu], stamps: Stamps) -> ImuSample:
+def imu_sample(read: ImuBytes, stamps: Stamps) -> ImuSample:
     """Return an Imu's fields; sensor_msgs marks an absent field by -1 in its covariance."""
-    m = taken.message
-    q, w, a = m.orientation, m.angular_velocity, m.linear_acceleration
-    absent = [
-        name
-        for name, covariance in (
-            ('orientation', m.orientation_covariance),
-            ('angular velocity', m.angular_velocity_covariance),
-        )
-        if covariance[0] == -1.0
-    ]
-    return ImuSample(
-        m.header.frame_id,
-        np.array([q.x, q.y, q.z, q.w]),
-        np.array([w.x, w.y, w.z]),
-        np.array([a.x, a.y, a.z]),
-        ' and no '.join(absent),
-        stamps,
-    )
+    orientation, turning, acceleration = np.split(read.numbers, (13, 25))
+    fields = (('orientation', orientation[4]), ('angular velocity', turning[3]))
+    absent = ' and no '.join(name for name, covariance in fields if covariance == -1.0)
+    return ImuSample(read.frame_id, orientation[:4], turning[:3], acceleration[:3], absent, stamps)
 
 
 def command_sample(taken: Taken[Twist] | Taken[TwistStamped], stamps: Stamps) -> CommandSample:
@@ -67,32 +56,70 @@ def odom_sample(taken: Taken[Odometry], stamps: Stamps) -> OdomSample:
     return OdomSample(np.array([v.x, v.y, v.z]), stamps)
 
 
+class _OwnCommands(NewestMessage[bytes]):
+    """Listens to joint_command for messages that are not this node's own."""
+
+    def __init__(self, node: LifecycleNode) -> None:
+        super().__init__(node, JointState, 'joint_command', COMMAND_QOS, raw=True)
+        self._node = node
+        self._own: deque[tuple[int, bytes]] = deque(maxlen=4)  # the last published
+        self._published = 0
+
+    def published(self, message: bytes) -> None:
+        """Note a message of our own."""
+        self._published += 1
+        self._own.append((self._published, bytes(message[_STAMP])))
+
+    def stranger(self) -> str:
+        """Name who may have sent the newest message since the last look; '' if it was us."""
+        taken = self.take()
+        if taken is None or (taken.sequence, taken.message[_STAMP]) in self._own:
+            return ''
+        others = self.senders(self._node)
+        me = self._node.get_fully_qualified_name()
+        if me in others:
+            others.remove(me)
+        return ', '.join(others) or 'a sender that is gone'
+
+
+_STAMP = slice(4, 12)
+"""Header.stamp in CDR: after four bytes that say how it is encoded."""
+
+
 class RouterIo:
     """The router's topics. `take` and the publishers are for the control thread alone."""
 
     def __init__(self, node: LifecycleNode, contract: Contract, cmd_vel_stamped: bool) -> None:
-        self._joints = NewestMessage(node, JointState, 'joint_states')
-        self._imu = NewestMessage(node, Imu, 'imu/data')
+        self._joints = NewestMessage(node, JointState, 'joint_states', raw=True)
+        self._imu = NewestMessage(node, Imu, 'imu/data', raw=True)
+        self._read_joints, self._read_imu = joint_state_reader(), imu_reader()
         self._command = NewestMessage(node, TwistStamped if cmd_vel_stamped else Twist, 'cmd_vel')
         self._odom = NewestMessage(node, Odometry, 'odom') if needs_odom(contract) else None
+        self._sensors: dict[str, NewestMessage[Any]] = {
+            'joint_states': self._joints,
+            'imu/data': self._imu,
+        }
+        if self._odom:
+            self._sensors['odom'] = self._odom
+        self._own_commands = _OwnCommands(node)
         self._newest = Inputs(None, None, None, None)
         self._ros_clock = node.get_clock()
         self._commands = node.create_lifecycle_publisher(JointState, 'joint_command', COMMAND_QOS)
         self._steps = node.create_lifecycle_publisher(Float64MultiArray, '~/step', SENSOR_QOS)
-        self._out = JointState(name=list(contract.joint_names))
-        self._out.header.frame_id = contract.sha256[:16]
+        self._command_template = _command_template(contract)
         self._step = _step_message(contract)
 
     def hints(self, node: LifecycleNode) -> dict[str, str]:
         """Say of each silent sensor topic what the graph shows: its publishers, and their fit."""
-        topics = {'joint_states': self._joints, 'imu/data': self._imu}
-        if self._odom:
-            topics['odom'] = self._odom
-        return {name: topic.diagnose(node) for name, topic in topics.items()}
+        return {name: topic.diagnose(node) for name, topic in self._sensors.items()}
+
+    def senders(self, node: LifecycleNode) -> dict[str, str]:
+        """Name the publishers of each sensor topic."""
+        return {name: ', '.join(topic.senders(node)) for name, topic in self._sensors.items()}
 
     def destroy(self, node: LifecycleNode) -> None:
         """Remove the topics from the node."""
-        for topic in (self._joints, self._imu, self._command, self._odom):
+        for topic in (self._joints, self._imu, self._command, self._odom, self._own_commands):
             if topic:
                 topic.destroy(node)
         node.destroy_lifecycle_publisher(self._commands)
@@ -101,28 +128,32 @@ class RouterIo:
     def take(self, clock: TickClock, system: SystemTime) -> Inputs:
         """Return the newest sample of every topic; one that has not changed is the same object."""
 
-        def stamps(taken: Taken[Any]) -> Stamps:
-            header = getattr(taken.message, 'header', None)
-            stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec if header else 0
+        def stamps(taken: Taken[Any], header: int) -> Stamps:
             received = clock.at(system.monotonic(taken.received))
-            return Stamps(stamp, taken.source, received, taken.received - taken.source)
+            transport = taken.received - taken.source
+            return Stamps(header, taken.source, received, transport, taken.sequence)
 
-        joints, imu, command = self._joints.take(), self._imu.take(), self._command.take()
-        odom = self._odom.take() if self._odom else None
-        last = self._newest
-        self._newest = Inputs(
-            joint_sample(joints, stamps(joints)) if joints else last.joints,
-            imu_sample(imu, stamps(imu)) if imu else last.imu,
-            command_sample(command, stamps(command)) if command else last.command,
-            odom_sample(odom, stamps(odom)) if odom else last.odom,
-        )
+        joints, imu, command, odom, _ = self._newest
+        if taken := self._joints.take():
+            state = self._read_joints.read(taken.message)
+            joints = joint_sample(state, stamps(taken, state.stamp))
+        if taken := self._imu.take():
+            inertial = self._read_imu.read(taken.message)
+            imu = imu_sample(inertial, stamps(taken, inertial.stamp))
+        if taken := self._command.take():
+            command = command_sample(taken, stamps(taken, _header(taken.message)))
+        if self._odom and (taken := self._odom.take()):
+            odom = odom_sample(taken, stamps(taken, _header(taken.message)))
+        stranger = self._own_commands.stranger()
+        self._newest = Inputs(joints, imu, command, odom, stranger)
         return self._newest
 
     def publish_command(self, target: Array) -> None:
         """Publish joint targets (N,) rad, stamped with ROS time now."""
-        self._out.header.stamp = self._ros_clock.now().to_msg()
-        self._out.position = array('d', target)
-        self._commands.publish(self._out)
+        stamp = self._ros_clock.now().nanoseconds
+        message = self._command_template.fill(stamp, target)
+        self._own_commands.published(message)
+        self._commands.publish(message)
 
     def publish_step(self, tick: Tick, slot: int, times: tuple[int, ...]) -> None:
         """Publish the observation tape's row, with `times` in ns; see STEP_BLOCKS."""
@@ -152,6 +183,21 @@ STEP_BLOCKS = ('tick', 'times', 'sensor_stamps', 'command', 'observation', 'acti
 slot and gait tick; scheduled, woken, taken, observed, acted, checked, published (monotonic, s);
 header stamps of joint_states and imu/data (s); command (3); observation; raw action; verdict
 (0 pass, 1 clip, 2 hold, 3 damp)."""
+
+
+def _header(message: Twist | TwistStamped | Odometry) -> int:
+    """Return the header's stamp in ns, 0 where the message has none."""
+    if isinstance(message, Twist):
+        return 0
+    stamp: int = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+    return stamp
+
+
+def _command_template(contract: Contract) -> JointCommandTemplate:
+    names = list(contract.joint_names)
+    message = JointState(name=names, position=[0.0] * len(names))
+    message.header.frame_id = contract.sha256[:16]
+    return JointCommandTemplate(serialize_message(message))
 
 
 def _step_message(contract: Contract) -> Float64MultiArray:

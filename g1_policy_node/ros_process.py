@@ -1,17 +1,49 @@
 """A ROS process from start to exit code: signals, arguments, and one line for a mistake."""
 
+import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import rclpy
+from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from g1_policy_node.types import UserError
 
 BAD_USAGE = 2
+
+_KINDS = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'a text'}
+
+
+def declare(node: Node, parameters: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
+    """Declare read-only parameters of (default, description) by name; return their values.
+
+    A UserError says what is wrong with a value given, or that nobody asks for it.
+    """
+    # rclpy has no public way to see overrides of parameters that nobody declares.
+    for name in node._parameter_overrides:
+        known = name in parameters or node.has_parameter(name)
+        if not known and not name.startswith('qos_overrides.'):
+            raise UserError(f'parameter {name} does not exist')
+    return {name: _declare(node, name, *row) for name, row in parameters.items()}
+
+
+def _declare(node: Node, name: str, default: Any, description: str) -> Any:
+    # With any type: 1 is a fine velocity, and a wrong type gets our own words.
+    form = ParameterDescriptor(description=description, read_only=True, dynamic_typing=True)
+    value = node.declare_parameter(name, default, form).value
+    if isinstance(default, float) and type(value) in (int, float) and math.isfinite(value):
+        return float(value)
+    if type(value) is not type(default):
+        raise UserError(f'{name}: expected {_KINDS[type(default)]}, got {value!r}')
+    if isinstance(default, float):
+        raise UserError(f'{name}: expected a number, got {value!r}')
+    return value
 
 
 def run_ros_process(

@@ -3,6 +3,8 @@
 `tick` is the whole story. Times are ns on the tick clock; joints are in policy order, rad.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,11 +21,18 @@ from g1_policy_node.safety import SafetyGate
 from g1_policy_node.types import Array, Fault, Inputs, Mode, RobotState, Verdict
 
 S = 1_000_000_000
+TELL_AGAIN_NS, TELL_ELSE_NS = S, S // 10
+"""How often WAITING may word one fault anew, and name another: a log is no strip chart."""
+DAMPS_AT_ONCE = frozenset({'tilt'})
+"""Faults that no waiting cures; every other one is held first."""
 
 
 @dataclass
 class Tick:
-    """What one tick did; the marks are ns of the caller's stopwatch, 0 where not reached."""
+    """What one tick did, and what kept the policy from being followed, if anything did.
+
+    The marks are ns of the caller's stopwatch, 0 where not reached.
+    """
 
     mode: Mode
     command: Array
@@ -32,6 +41,7 @@ class Tick:
     observation: NDArray[np.float32] | None = None
     action: Array | None = None
     verdict: Verdict = Verdict.PASS
+    fault: Fault | None = None
     observed: int = 0
     acted: int = 0
     checked: int = 0
@@ -76,8 +86,11 @@ class Router:
         self._stopwatch = stopwatch
         self._target = self._default.copy()
         self._gait = 0
-        self._held_since = 0
+        self._held = 0
+        self._steady = 0
+        self._told: tuple[str, int] = ('', 0)  # what WAITING named, and when
         self._lagging_since: int | None = None
+        self.held_for: Counter[str] = Counter()
         self._state: RobotState | Fault = Fault('no_data', 'no tick yet')
 
     # --- the tick -----------------------------------------------------------------------------
@@ -87,7 +100,7 @@ class Router:
         self.inputs.admit(inputs, now)
         self.command.take(inputs.command)
         self._gait += slots
-        self._state = state = self.inputs.state(now)
+        self._state = state = self._see(now, slots)
         result = Tick(self.modes.mode, np.zeros(3), self._gait)
         if self.modes.mode is Mode.WAITING:
             self._wait(state, now)
@@ -103,11 +116,22 @@ class Router:
             result.checked = self._stopwatch()
         return result
 
+    def _see(self, now: int, slots: int) -> RobotState | Fault:
+        """Return the robot's state, or why nothing may be computed from it at this tick."""
+        missed = slots - 1
+        if missed >= self.safety.limits.max_missed_slots:
+            return Fault('missed_slots', f'{missed} slots in a row passed without a command')
+        state = self.inputs.state(now)
+        return state if isinstance(state, Fault) else self.safety.state_fault(state) or state
+
     def _wait(self, state: RobotState | Fault, now: int) -> None:
         """WAITING: leave for RAMP, from the measured pose, once there is an upright state."""
-        fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
-        if fault or isinstance(state, Fault):
-            self.modes.enter(Mode.WAITING, fault.reason if fault else '')
+        if isinstance(state, Fault):
+            what = re.sub(r'\d', '', state.reason)  # the same fault may word another figure
+            same = what == self._told[0]
+            if now - self._told[1] >= (TELL_AGAIN_NS if same else TELL_ELSE_NS):
+                self._told = what, now
+                self.modes.enter(Mode.WAITING, state.reason)
             return
         self._target = state.joint_pos.copy()
         self._lagging_since = None
@@ -115,9 +139,9 @@ class Router:
 
     def _ramp(self, result: Tick, state: RobotState | Fault, now: int) -> None:
         """RAMP: move the target to the default pose at a limited rate."""
-        if not self._usable(state):
+        if isinstance(state, Fault):
+            self._retreat(result, state)
             return
-        assert isinstance(state, RobotState)
         limits = self.safety.limits
         step = limits.ramp_rate * self._step_ns / S
         target = self._target + np.clip(self._default - self._target, -step, step)
@@ -135,12 +159,13 @@ class Router:
         if now - self._lagging_since > limits.ramp_follow_time * S:
             worst = int(np.argmax(lag))
             off = f'{self._names[worst]} does not follow: {lag[worst]:.2f} rad off'
+            result.target, result.fault = None, Fault('no_follow', off)
             self.modes.enter(Mode.DAMP, off)
-            result.target = None
 
     def _ready(self, result: Tick, state: RobotState | Fault) -> None:
         """READY: stay at the default pose until told to run."""
-        if not self._usable(state):
+        if isinstance(state, Fault):
+            self._retreat(result, state)
             return
         result.target = self._default
         if self.auto_run:
@@ -149,54 +174,56 @@ class Router:
     def _walk(self, result: Tick, state: RobotState | Fault, now: int, slots: int) -> None:
         """RUN and HOLD: the policy behind the gate, or the last safe target, frozen."""
         result.command = self.command.follow(now, slots * self._step_ns)
-        fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
-        if isinstance(state, RobotState) and fault:
-            self.safety.counters['tilt'] += 1
-            self.modes.enter(Mode.DAMP, fault.reason)
-            result.verdict = Verdict.DAMP
-            return
-        if isinstance(state, RobotState):
-            fault = self._run_policy(result, state)
+        if isinstance(state, Fault):
+            fault: Fault | None = state
+        else:
+            fault = self.inputs.frozen_fault(now) or self._run_policy(result, state)
         if fault:
-            self._hold(result, fault, now)
-        elif self.modes.mode is Mode.HOLD:
+            self._hold(result, fault, slots)
+            return
+        self._steady += slots * self._step_ns
+        if self._steady >= self._hold_timeout_ns:
+            self._held = 0
+        if self.modes.mode is Mode.HOLD:
             self.modes.enter(Mode.RUN, 'the cause is gone')
 
     def _run_policy(self, result: Tick, state: RobotState) -> Fault | None:
         """Observe, act, check: fill `result`, or return the fault that kept a target away."""
         result.observation = self.policy.observe(state, result.command, self._gait)
         result.observed = self._stopwatch()
-        if not np.all(np.isfinite(result.observation)):
-            return Fault('observation_not_finite', 'the observation is not finite')
+        fault = self.safety.observation_fault(result.observation)
+        if fault:
+            return fault
         result.action = self.policy.act(result.observation)
         result.acted = self._stopwatch()
         fault = self.safety.action_fault(result.action)
         if fault:
             return fault
-        checked = self.safety.check(self.policy.target(result.action), self._target)
-        result.target, result.verdict = checked.target, checked.verdict
-        return checked.fault
+        target = self.policy.target(result.action)
+        result.target, result.verdict = self.safety.check(target, self._target, state)
+        return None
 
-    def _hold(self, result: Tick, fault: Fault, now: int) -> None:
-        if self.modes.mode is Mode.RUN:
-            self._held_since = now
-            self.modes.enter(Mode.HOLD, fault.reason)
-        if now - self._held_since > self._hold_timeout_ns:
-            self.modes.enter(Mode.DAMP, f'held for too long: {fault.reason}')
+    def _hold(self, result: Tick, fault: Fault, slots: int) -> None:
+        """HOLD the last target; holds less than `hold_timeout` apart share that time."""
+        result.fault = fault
+        self.held_for[f'held.{fault.name}'] += 1
+        self._steady = 0
+        self._held += slots * self._step_ns
+        at_once = fault.name in DAMPS_AT_ONCE
+        # The first held slot ends its first step later: a hold of n slots lasts n - 1 steps.
+        if at_once or self._held - self._step_ns > self._hold_timeout_ns:
+            reason = fault.reason if at_once else f'held for too long: {fault.reason}'
             result.target, result.verdict = None, Verdict.DAMP
-        else:
-            result.target, result.verdict = self._target, Verdict.HOLD
+            self.modes.enter(Mode.DAMP, reason)
+            return
+        result.target, result.verdict = self._target, Verdict.HOLD
+        if self.modes.mode is Mode.RUN:
+            self.modes.enter(Mode.HOLD, fault.reason)
 
-    def _usable(self, state: RobotState | Fault) -> bool:
-        """Before RUN the robot hangs: lost sensors mean WAITING again, a tilt means DAMP."""
-        if isinstance(state, Fault):
-            self.modes.enter(Mode.WAITING, state.reason)
-            return False
-        fault = self.safety.tilt_fault(state)
-        if fault:
-            self.safety.counters['tilt'] += 1
-            self.modes.enter(Mode.DAMP, fault.reason)
-        return fault is None
+    def _retreat(self, result: Tick, fault: Fault) -> None:
+        """Before RUN the robot hangs: a fault means WAITING again, a tilt means DAMP."""
+        result.fault = fault
+        self.modes.enter(Mode.DAMP if fault.name in DAMPS_AT_ONCE else Mode.WAITING, fault.reason)
 
     # --- requests, between ticks --------------------------------------------------------------
 
@@ -228,10 +255,9 @@ class Router:
         """`~/reset`: leave DAMP for WAITING, unless the cause still lasts."""
         if self.modes.mode is not Mode.DAMP:
             return Answer(False, f'refused in {self.modes.mode.value}: only DAMP is reset')
-        state = self.inputs.state(now)
-        fault = state if isinstance(state, Fault) else self.safety.tilt_fault(state)
-        if fault:
-            return Answer(False, f'refused, the cause lasts: {fault.reason}')
+        state = self._see(now, 1)
+        if isinstance(state, Fault):
+            return Answer(False, f'refused, the cause lasts: {state.reason}')
         self._forget()
         self.modes.unlatch(Mode.WAITING, 'reset')
         return Answer(True, 'reset; waiting')
@@ -239,7 +265,6 @@ class Router:
     def time_jumped_back(self) -> None:
         """Forget every sample and the history: they belong to a time that is no longer ours."""
         self._forget()
-        self._held_since = 0
         if self.modes.mode in (Mode.RAMP, Mode.READY):
             self.modes.enter(Mode.WAITING, 'time jumped back')
 
@@ -259,6 +284,7 @@ class Router:
         self.command.reset()
         self.command.enabled = True
         self._gait = -1
+        self._held = self._steady = 0
         self.modes.enter(Mode.RUN, reason)
         return Answer(True, 'running')
 

@@ -14,6 +14,7 @@ from g1_policy_node.types import UserError
 
 RUNS = Path('runs')
 PLAN = 'bringup.json'
+VIEW_URL = 'view.json'
 
 
 def create_run_folder(run_dir: str, what: str) -> Path:
@@ -41,17 +42,18 @@ def create_run_folder(run_dir: str, what: str) -> Path:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write `data` so that a reader finds the whole file or none; JSON has no NaN: null."""
+    """Write `data` so that a reader finds the whole file or none."""
     partial = path.with_name(f'{path.name}.partial')
-    partial.write_text(json.dumps(_finite(data), indent=2, allow_nan=False) + '\n')
+    partial.write_text(json.dumps(finite(data), indent=2, allow_nan=False) + '\n')
     partial.replace(path)
 
 
-def _finite(data: Any) -> Any:
+def finite(data: Any) -> Any:
+    """Return `data` with None for every number that is none, as JSON has no NaN."""
     if isinstance(data, Mapping):
-        return {key: _finite(value) for key, value in data.items()}
+        return {key: finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
+        return [finite(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 

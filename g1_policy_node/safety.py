@@ -1,4 +1,13 @@
-"""The safety gate: what may become a joint target. Pure; each layer has its own counter."""
+"""The safety gate: what may become a joint target. Pure; each layer has its own counter.
+
+| layer | response |
+|---|---|
+| `state_fault`: tilt | DAMP |
+| `state_fault`: angular rate of the base | HOLD |
+| `observation_fault`: finite, and within what training saw | HOLD |
+| `action_fault`: finite | HOLD |
+| `check`: position limits, predicted PD torque, target rate | clip |
+"""
 
 import dataclasses
 import math
@@ -8,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from g1_policy_node.contract import Contract
 from g1_policy_node.schema import build, read_yaml
@@ -19,11 +29,21 @@ class SafetyLimits:
     """The numbers of config/safety.yaml, where each has its source. SI units, rad."""
 
     position_margin: float
+    max_torque_ratio: float
     max_target_rate: float
+    observation_margin: float
     max_tilt: float
+    max_base_rate: float
+    max_gravity_error: float
+    max_velocity_error: float
+    velocity_error_time: float
+    frozen_time: float
+    max_missed_slots: float
+    measured_margin: float
     quaternion_tolerance: float
     max_joint_velocity_ratio: float
     max_ang_vel: float
+    max_lin_vel: float
     ramp_rate: float
     ramp_tolerance: float
     ramp_follow_error: float
@@ -50,51 +70,114 @@ def load_limits(path: Path) -> Mapping[str, LimitEntry]:
     return table
 
 
-class Checked(NamedTuple):
-    """The gate's answer: the safe target (N,) rad (None with a fault), verdict and fault."""
+class TrainedRange:
+    """What the observations of training cover: those of a bundle's golden rollout, widened.
 
-    target: Array | None
+    `margin` is a share of the span of a whole term, as single joints may hardly move in one
+    rollout. Commands are in range wherever the contract says so.
+    """
+
+    def __init__(self, contract: Contract, golden: NDArray[np.float32], margin: float) -> None:
+        low, high = golden.min(axis=0).astype(float), golden.max(axis=0).astype(float)
+        self.labels: list[str] = []
+        at = 0
+        for row in contract.observations:
+            term = slice(at, at + row.width)
+            if row.term == 'velocity_commands':
+                limits = np.tile(contract.command_limits * row.scale, (row.history, 1))
+                low[term] = np.minimum(low[term], limits[:, 0])
+                high[term] = np.maximum(high[term], limits[:, 1])
+            room = margin * max(float(high[term].max() - low[term].min()), 1e-3)
+            low[term] -= room
+            high[term] += room
+            self.labels += [f'{row.term}[{i}]' for i in range(row.width)]
+            at += row.width
+        self.low, self.high = low, high
+
+
+class Checked(NamedTuple):
+    """The gate's answer: the safe target (N,) rad, and whether it had to be altered."""
+
+    target: Array
     verdict: Verdict
-    fault: Fault | None
 
 
 class SafetyGate:
     """Checks a policy's action and target against the robot's state and the last target."""
 
-    def __init__(self, contract: Contract, limits: SafetyLimits) -> None:
+    def __init__(
+        self, contract: Contract, limits: SafetyLimits, golden: NDArray[np.float32]
+    ) -> None:
         self.limits = limits
+        self.trained = TrainedRange(contract, golden, limits.observation_margin)
         self._names = contract.joint_names
         low, high = contract.per_joint('position_limits').T
         self._low, self._high = low - limits.position_margin, high + limits.position_margin
-        self._step_dt = contract.step_dt
-        self.counters = {
-            'action_not_finite': 0,
-            'tilt': 0,
-            'target_position_clipped': 0,
-            'target_rate_clipped': 0,
-        }
+        self._step = limits.max_target_rate * contract.step_dt
+        self._stiffness = contract.per_joint('stiffness')
+        self._damping = contract.per_joint('damping')
+        self._torque = contract.per_joint('effort_limit_hardware') * limits.max_torque_ratio
+        self.counters = dict.fromkeys(
+            (
+                'tilt',
+                'base_rate',
+                'observation_not_finite',
+                'observation_range',
+                'action_not_finite',
+                'target_position_clipped',
+                'target_torque_clipped',
+                'target_rate_clipped',
+            ),
+            0,
+        )
 
-    def tilt_fault(self, state: RobotState) -> Fault | None:
-        """Return a fault if the base leans more than `max_tilt` from upright."""
+    def state_fault(self, state: RobotState) -> Fault | None:
+        """Return a fault if the base leans more than `max_tilt` or turns over too fast."""
         tilt = math.acos(max(-1.0, min(1.0, -float(state.gravity[2]))))
-        if tilt <= self.limits.max_tilt:
+        if tilt > self.limits.max_tilt:
+            return self._count('tilt', f'tilted by {tilt:.1f} rad, limit {self.limits.max_tilt:g}')
+        rate = float(np.abs(state.ang_vel).max())
+        if rate > self.limits.max_base_rate:
+            limit = self.limits.max_base_rate
+            return self._count('base_rate', f'turning at {rate:.1f} rad/s, limit {limit:g}')
+        return None
+
+    def observation_fault(self, observation: NDArray[np.float32]) -> Fault | None:
+        """Return a fault naming the entry (n,) that is not finite or that training never saw."""
+        low, high = self.trained.low, self.trained.high
+        inside = (observation >= low) & (observation <= high)
+        if inside.all():
             return None
-        return Fault('tilt', f'tilted by {tilt:.1f} rad, limit {self.limits.max_tilt:g}')
+        at = int(inside.argmin())
+        value, label = float(observation[at]), self.trained.labels[at]
+        if not math.isfinite(value):
+            return self._count('observation_not_finite', f'observation {label} is not finite')
+        seen = f'training saw {low[at]:.2f} to {high[at]:.2f}, margin included'
+        return self._count('observation_range', f'observation {label} is {value:.2f}: {seen}')
 
     def action_fault(self, action: Array) -> Fault | None:
         """Return a fault naming the joint whose raw action (N,) is not finite."""
         bad = np.flatnonzero(~np.isfinite(action))
         if not bad.size:
             return None
-        self.counters['action_not_finite'] += 1
-        return Fault('action_not_finite', f'action of {self._names[bad[0]]} is not finite')
+        name = self._names[bad[0]]
+        return self._count('action_not_finite', f'action of {name} is not finite')
 
-    def check(self, target: Array, previous: Array) -> Checked:
-        """Clip a finite target (N,) rad to the joint limits and to the rate from `previous`."""
+    def check(self, target: Array, previous: Array, state: RobotState) -> Checked:
+        """Clip a finite target (N,) rad to what the joints, their motors and `previous` allow."""
         within = np.clip(target, self._low, self._high)
+        # kp (target - q) - kd dq is within the torque: solved for the target.
+        centre = state.joint_pos + self._damping * state.joint_vel / self._stiffness
+        reach = self._torque / self._stiffness
+        bearable = np.clip(within, centre - reach, centre + reach)
+        bearable = np.clip(bearable, self._low, self._high)
+        safe = np.clip(bearable, previous - self._step, previous + self._step)
         self.counters['target_position_clipped'] += int(np.any(within != target))
-        step = self.limits.max_target_rate * self._step_dt
-        safe = np.clip(within, previous - step, previous + step)
-        self.counters['target_rate_clipped'] += int(np.any(safe != within))
+        self.counters['target_torque_clipped'] += int(np.any(bearable != within))
+        self.counters['target_rate_clipped'] += int(np.any(safe != bearable))
         clipped = bool(np.any(safe != target))
-        return Checked(safe, Verdict.CLIP if clipped else Verdict.PASS, None)
+        return Checked(safe, Verdict.CLIP if clipped else Verdict.PASS)
+
+    def _count(self, name: str, reason: str) -> Fault:
+        self.counters[name] += 1
+        return Fault(name, reason)

@@ -10,7 +10,7 @@ Array = NDArray[np.float64]
 
 
 class Mode(Enum):
-    """What the router is doing. See DESIGN.md section 3 for the transitions."""
+    """What the router is doing. See docs/design.md section 3 for the transitions."""
 
     INACTIVE = 'INACTIVE'
     WAITING = 'WAITING'
@@ -34,12 +34,14 @@ class Stamps(NamedTuple):
 
     All in ns: `header` and `source` on the sender's clock (ROS time and DDS source time, 0 if
     unset), `received` on the tick clock, `transport` the DDS receive minus source time.
+    `sequence` counts the messages of their sender, from 1; 0 if unknown.
     """
 
     header: int
     source: int
     received: int
     transport: int
+    sequence: int = 0
 
 
 class JointSample(NamedTuple):
@@ -81,12 +83,17 @@ class CommandSample(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The newest sample of each topic at a tick; None where none has come yet."""
+    """The newest sample of each topic at a tick; None where none has come yet.
+
+    `foreign_command` names who else may have sent the joint_command that came since the last
+    tick and is not ours; empty where there was none.
+    """
 
     joints: JointSample | None
     imu: ImuSample | None
     command: CommandSample | None
     odom: OdomSample | None
+    foreign_command: str = ''
 
 
 class RobotState(NamedTuple):

@@ -16,16 +16,20 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from rosgraph_msgs.msg import Clock
-from samples import CONTRACT, DEFAULT
+from samples import CONTRACT, DEFAULT, tremor
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
-from g1_policy_node.newest import LATCHED_QOS, SENSOR_QOS, NewestMessage
+from g1_policy_node.newest import EVERY_LATCHED_QOS, SENSOR_QOS, NewestMessage
 from g1_policy_node.node import PolicyNode
+from g1_policy_node.observation import projected_gravity
 
 TICK_NS = 20_000_000
 PATIENCE_S = 20.0
+SOFTNESS = 0.05
+"""Share of the way to its target that the robot goes in a tick: slow, so that a policy without
+a body to balance stays within what training saw."""
 
 
 def stamp(nanoseconds: int) -> Time:
@@ -55,7 +59,7 @@ class Rig:
         self.told: list[str] = []
         self.diagnostics: list[DiagnosticArray] = []
         self.tester.create_subscription(
-            String, 'g1_policy/mode', lambda m: self.told.append(m.data), LATCHED_QOS
+            String, 'g1_policy/mode', lambda m: self.told.append(m.data), EVERY_LATCHED_QOS
         )
         self.tester.create_subscription(
             DiagnosticArray, '/diagnostics', self.diagnostics.append, 10
@@ -69,6 +73,7 @@ class Rig:
         self.now = 10**9
         self.names = list(CONTRACT.joint_names)
         self.pose = DEFAULT.copy()
+        self._before = (self.now, self.pose)
         self.quat = [0.0, 0.0, 0.0, 1.0]
         self.velocity = [0.5, 0.0, 0.0]
         if start:
@@ -101,6 +106,8 @@ class Rig:
         self.node.trigger_shutdown()
         self.stopping = True
         self.thread.join()
+        self.node.destroy_node()
+        self.tester.destroy_node()
         rclpy.shutdown()
 
     def publish_sensors(self, joints: bool = True, imu: bool = True) -> None:
@@ -111,9 +118,17 @@ class Rig:
         inertial.header.frame_id = 'pelvis'
         by_name = dict(zip(CONTRACT.joint_names, self.pose, strict=True))
         state.position = [float(by_name.get(name, 0.0)) for name in self.names]
-        state.velocity = [0.0] * len(self.names)
-        q = inertial.orientation
+        before, last = self._before
+        elapsed = max(self.now - before, TICK_NS) * 1e-9
+        speed = dict(zip(CONTRACT.joint_names, (self.pose - last) / elapsed, strict=True))
+        state.velocity = [float(speed.get(name, 0.0)) for name in self.names]
+        if joints:
+            self._before = (self.now, self.pose)
+        q, w, a = inertial.orientation, inertial.angular_velocity, inertial.linear_acceleration
         q.x, q.y, q.z, q.w = self.quat
+        q.x += tremor(self.now)
+        w.x = tremor(self.now)
+        a.x, a.y, a.z = -9.81 * projected_gravity(np.array(self.quat))
         if joints:
             self.joint_states.publish(state)
         if imu:
@@ -144,7 +159,7 @@ class Rig:
             return bool(got) and got[-1].header.stamp == stamp(self.now)
 
         self.until(arrived, 'the command of this tick')
-        self.pose = np.array(got[-1].position)
+        self.pose = self.pose + SOFTNESS * (np.array(got[-1].position) - self.pose)
         return got[-1]
 
     def until_mode(self, mode: str, limit: int = 200) -> None:

@@ -47,7 +47,7 @@ def test_an_int_is_taken_for_a_number_and_a_device_keeps_its_colon() -> None:
         ('params_file', '/nowhere.yaml', 'params_file: no file /nowhere.yaml'),
         ('script', '/nowhere.yaml', 'script: no file /nowhere.yaml'),
         ('devices', 'cpu,', "devices: 'cpu,' has an empty entry"),
-        ('record', 'true', 'record: recording is not built yet'),
+        ('storage', 'tar', "storage: 'tar' is none of mcap, sqlite3"),
     ],
 )
 def test_a_wrong_value_is_named_in_one_line(name: str, text: str, expected: str) -> None:
@@ -68,6 +68,15 @@ def test_a_walk_is_four_processes_and_less_where_something_else_takes_over() -> 
         'policy_node',
         'floor',
     ]
+
+
+def test_an_interface_puts_the_bridge_in_the_simulators_place() -> None:
+    options = Options(sim='none', interface='eth0', run_dir='/tmp/run')
+    names = [spec.executable for spec in bringup.processes(options)]
+    assert names == ['unitree_bridge', 'policy_node', 'cmd_source', 'floor']
+    assert bringup.processes(options)[0].parameters['interface'] == 'eth0'
+    with pytest.raises(UserError, match='both be the robot'):
+        Options(interface='eth0')
 
 
 def test_what_is_left_open_is_left_to_the_parameter_file() -> None:
@@ -146,3 +155,31 @@ def test_ros_sees_the_options_even_against_a_file_with_the_nodes_own_section(
     rclpy.shutdown(context=context)
     assert name == (f'/{namespace}/g1_cmd' if namespace else '/g1_cmd')
     assert seen == {'vx': -0.25, 'rate': 10.0, 'script': 'a: "1"', 'run_dir': str(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ('options', 'sender'),
+    [
+        ({}, 'cmd_source'),
+        ({'view': True}, 'g1_view'),
+        ({'view': True, 'cmd_source': False}, ''),
+        ({'joy': True, 'view': True}, 'joy_teleop'),
+        ({'joy': True, 'cmd_source': False}, 'joy_teleop'),
+    ],
+)
+def test_cmd_vel_has_one_sender(options: dict[str, bool], sender: str) -> None:
+    chosen = Options(run_dir='/r', **options)
+    assert chosen.sender == sender
+    specs = by_name(chosen)
+    assert ('cmd_source' in specs) is (sender == 'cmd_source')
+    assert ('joy_teleop' in specs) is (sender == 'joy_teleop')
+    assert ('g1_view' in specs) is options.get('view', False)
+    if 'g1_view' in specs:
+        assert specs['g1_view'].parameters['drive'] is (sender == 'g1_view')
+
+
+def test_a_script_needs_the_command_source(tmp_path: Path) -> None:
+    script = tmp_path / 'script.yaml'
+    script.touch()
+    with pytest.raises(UserError, match='script: the sender of cmd_vel is g1_view'):
+        Options(view=True, script=str(script))

@@ -14,7 +14,7 @@ from g1_policy_node.bringup import KINDS
         (['walk', '--vx', 'fast'], "vx: expected a number, got 'fast'"),
         (['walk', '--sim', 'gazebo'], "sim: 'gazebo' is none of mujoco, none"),
         (['walk', '--lockstep', 'maybe'], "lockstep: 'maybe' is none of true, false"),
-        (['walk', '--record'], 'record: recording is not built yet'),
+        (['walk', '--storage', 'tar'], "storage: 'tar' is none of mcap, sqlite3"),
         (['walk', '--duration=-3'], 'duration: -3 s is negative'),
         (['walk', '--policy', 'no_such_policy'], 'no_such_policy'),
         (['walk', '--params-file', '/nowhere.yaml'], 'params_file: no file /nowhere.yaml'),

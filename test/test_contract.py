@@ -50,7 +50,7 @@ def test_the_default_layout_is_73_wide_in_the_documented_order(default: Contract
 def test_the_default_numbers_are_those_the_reference_policy_was_trained_with(
     default: Contract,
 ) -> None:
-    """FACTS.md section 1, per joint in SDK motor order."""
+    """docs/facts.md section 1, per joint in SDK motor order."""
     leg = ([-0.1, 0, 0, 0.3, -0.2, 0], [100, 100, 100, 150, 40, 40], [2, 2, 2, 4, 2, 2])
     leg_armature = [0.01017752, 0.025101925, 0.01017752, 0.025101925, 0.00721945, 0.00721945]
     left_arm, right_arm = [0, 0.25, 0, 0.97, 0.15, 0, 0], [0, -0.25, 0, 0.97, -0.15, 0, 0]

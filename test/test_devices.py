@@ -1,9 +1,15 @@
 """Devices are named exactly, prepared before use, and never swapped for another."""
 
+import numpy as np
 import pytest
 
 from g1_policy_node import devices
-from g1_policy_node.devices import ActorPool, check_device_name, prepared_devices
+from g1_policy_node.devices import (
+    ActorPool,
+    check_device_name,
+    predicted_p99,
+    prepared_devices,
+)
 from g1_policy_node.types import UserError
 
 
@@ -13,7 +19,7 @@ class StubActor:
 
 
 def pool(*names: str) -> ActorPool:
-    return ActorPool(names, StubActor, lambda actor: 0.0)
+    return ActorPool(names, StubActor, lambda actor: 0.0, lambda actor: 0.001, 0.01)
 
 
 @pytest.mark.parametrize('name', ['gpu', 'cuda', 'CPU', 'cuda:', 'cuda:-1', 'cuda:x', '', 'cpu '])
@@ -58,8 +64,47 @@ def test_a_device_that_was_not_prepared_is_refused_with_the_reason(
 def test_actions_are_compared_again_before_a_device_takes_over() -> None:
     seen = []
     actors = ActorPool(
-        ['cpu', 'cuda:0'], StubActor, lambda actor: seen.append(actor.device) or 0.0
+        ['cpu', 'cuda:0'],
+        StubActor,
+        lambda actor: seen.append(actor.device) or 0.0,
+        lambda actor: 0.001,
+        0.01,
     )
     actors.recheck('cuda:0', in_use='cpu')
     actors.recheck('cpu', in_use='cpu')  # in use: its arrays belong to the tick
     assert seen == ['cpu', 'cuda:0', 'cuda:0']
+
+
+def test_a_device_predicted_over_the_budget_is_refused_with_both_figures() -> None:
+    slow = {'cpu': 1.0, 'cuda:0': 0.0123}
+    actors = ActorPool(slow, StubActor, lambda actor: 0.0, lambda actor: slow[actor.device], 0.01)
+    with pytest.raises(UserError, match=r'predicted p99 of 12\.30 ms is over the budget of 10 ms'):
+        actors.recheck('cuda:0', in_use='cpu')
+    assert actors.get('cpu').device == 'cpu'  # it has to be there when another fails
+    assert actors.predicted == {'cuda:0': 0.0123}
+
+
+def test_a_device_that_errs_when_compared_again_is_refused_in_one_line() -> None:
+    def check(actor: StubActor) -> float:
+        if broken:
+            raise RuntimeError('CUDA error: an illegal memory access\nadvice for developers')
+        return 0.0
+
+    broken = False
+    actors = ActorPool(['cpu', 'cuda:0'], StubActor, check, lambda actor: 0.001, 0.01)
+    broken = True
+    with pytest.raises(UserError) as error:
+        actors.recheck('cuda:0', in_use='cpu')
+    assert str(error.value) == 'cuda:0 cannot be used: CUDA error: an illegal memory access'
+
+
+def test_the_prediction_is_the_p99_at_the_walks_period() -> None:
+    slept, now = [], [0.0]
+
+    def actor(row: np.ndarray) -> None:
+        now[0] += float(row[0])
+
+    rows = np.linspace(0.001, 0.101, 101, dtype=np.float32)[:, None]
+    predicted = predicted_p99(actor, rows, 0.02, lambda: now[0], slept.append)
+    assert predicted == pytest.approx(0.1)
+    assert slept == [0.02] * 101

@@ -33,7 +33,7 @@ def test_left_and_right_mirror_each_other() -> None:
 
 
 def test_the_limits_by_kind_are_those_of_rev_1_0() -> None:
-    """FACTS.md section 4.1, effort N m and velocity rad/s."""
+    """docs/facts.md section 4.1, effort N m and velocity rad/s."""
     expected = {
         'hip_pitch': (88, 32), 'hip_roll': (139, 20), 'hip_yaw': (88, 32), 'knee': (139, 20),
         'ankle': (50, 37), 'waist_yaw': (88, 32), 'waist_roll': (50, 37), 'waist_pitch': (50, 37),

@@ -19,10 +19,11 @@ from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
 from launch_ros.actions import Node
 
 from g1_policy_node.bringup import DESCRIPTIONS, choices, default_text
-from g1_policy_node.launching import SIM, WALK
+from g1_policy_node.launching import REAL, REAL_DEFAULTS, SIM, WALK
 from g1_policy_node.paths import find_data
 
-NAMES = {'walk': WALK, 'sim': SIM}
+NAMES = {'walk': WALK, 'sim': SIM, 'real': REAL}
+DEFAULTS = {'real': REAL_DEFAULTS}
 
 
 def description(name: str) -> LaunchDescription:
@@ -57,7 +58,8 @@ def test_the_arguments_are_those_of_the_bring_up(name: str) -> None:
         assert DESCRIPTIONS[argument.name] in argument.description
         assert tuple(argument.choices or ()) == choices(argument.name)
         [default] = argument.default_value
-        assert default.text == default_text(argument.name)
+        own = DEFAULTS.get(name, {})
+        assert default.text == own.get(argument.name, default_text(argument.name))
 
 
 def test_a_walk_starts_what_the_bring_up_says(tmp_path: Path) -> None:
@@ -85,7 +87,6 @@ def test_the_nodes_read_the_run_s_own_parameter_file(tmp_path: Path) -> None:
     ('argument', 'value', 'expected'),
     [
         ('vx', 'fast', 'vx: expected a number'),
-        ('record', 'true', 'recording is not built yet'),
         ('use_sim_time', '1', 'not valid'),
         ('sim', 'gazebo', 'not valid'),
     ],

@@ -10,12 +10,25 @@ from g1_policy_node.paths import PACKAGE
 
 ROOT = Path(__file__).resolve().parents[1]
 ROS_LAYER = frozenset(
-    {'clock', 'cmd_source', 'diagnostics', 'loop', 'newest', 'node', 'parameters', 'ros_io'}
+    {
+        'clock',
+        'cmd_source',
+        'diagnostics',
+        'evidence',
+        'joy_teleop',
+        'loop',
+        'newest',
+        'node',
+        'parameters',
+        'ros_io',
+        'ros_process',
+        'wire',
+    }
 )
 FRONT_ENDS = frozenset({'cli', 'launching'})
 STAGES = frozenset({'observation', 'actor', 'action', 'safety'})
 CORE_NEEDS = frozenset({'numpy', 'safetensors', 'yaml'})
-ABOVE = ('sim', 'training', 'tools')
+ABOVE = ('bridge', 'sim', 'training', 'tools', 'view')
 # What the node must not load: simulators, training, viewers, bags, plots, terminals.
 HEAVY = frozenset(
     {'isaaclab', 'matplotlib', 'mujoco', 'plotly', 'rerun', 'rich', 'rosbags', 'torch', 'viser'}
@@ -97,7 +110,16 @@ def test_imports_run_in_no_circle() -> None:
         below = {name: needs for name, needs in below.items() if name not in leaves}
 
 
-@pytest.mark.parametrize('module', ['node', 'cmd_source'])
+@pytest.mark.parametrize(
+    'module', ['node', 'cmd_source', 'bridge.unitree_bridge', 'bridge.writer']
+)
+def test_a_process_never_loads_both_ros_and_unitrees_dds(module: str) -> None:
+    code = f'import sys, {PACKAGE}.{module}; print(*{{m.split(".")[0] for m in sys.modules}})'
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+    assert len({'rclpy', 'cyclonedds'} & set(done.stdout.split())) == 1
+
+
+@pytest.mark.parametrize('module', ['node', 'cmd_source', 'joy_teleop', 'bridge.unitree_bridge'])
 def test_a_node_loads_only_what_it_runs(module: str) -> None:
     code = f'import sys, {PACKAGE}.{module}; print(*{{m.split(".")[0] for m in sys.modules}})'
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)

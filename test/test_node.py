@@ -64,7 +64,9 @@ def test_the_order_of_joint_states_makes_no_difference_at_all(make_rig) -> None:
         rig.names = list(rng.permutation(rig.names)) if shuffled else rig.names
         rig.pose = frozen
         rig.step()
-        observations.append(last_step(rig)['observation'][:67])
+        rig.pose = frozen
+        rig.step()
+        observations.append(last_step(rig)['observation'][9:67])
     np.testing.assert_array_equal(*observations)
 
 
@@ -208,6 +210,7 @@ def test_a_prepared_device_is_swapped_in_between_two_ticks_and_answers_when_done
     make_rig, monkeypatch
 ) -> None:
     monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
+    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
     monkeypatch.setattr('g1_policy_node.prepared.load_actor', stand_in_actor)
     rig = make_rig(auto_run=True)
     rig.until_mode('RUN')
@@ -220,6 +223,7 @@ def test_a_prepared_device_is_swapped_in_between_two_ticks_and_answers_when_done
 
 def test_a_prepared_device_whose_actions_differ_is_refused(make_rig, monkeypatch) -> None:
     monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
+    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
     monkeypatch.setattr('g1_policy_node.prepared.load_actor', stand_in_actor)
     rig = make_rig(auto_run=True)
     rig.until_mode('RUN')
@@ -228,6 +232,47 @@ def test_a_prepared_device_whose_actions_differ_is_refused(make_rig, monkeypatch
     assert not result.successful
     assert 'differs from the golden one by 0.001' in result.reason
     assert rig.node._prepared.router.policy.actor.device == 'cpu'
+
+
+def test_a_device_that_fails_in_a_tick_loses_no_slot_and_stays_off_until_it_is_set_again(
+    make_rig, monkeypatch
+) -> None:
+    monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
+    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
+    monkeypatch.setattr('g1_policy_node.prepared.load_actor', FailingActor)
+    rig = make_rig(auto_run=True, device='cuda:0')
+    rig.until_mode('RUN')
+    rig.step()
+    FailingActor.failing = True
+    for _ in range(3):
+        assert rig.step() is not None
+    assert rig.mode == 'RUN'
+    assert rig.node._loop.misses.misses == 0
+    policy, log = rig.node._prepared.router.policy, rig.node._prepared.log
+    assert policy.actor.device == 'cpu'
+    rig.until(lambda: log.latched is not None, 'the latched event')
+    assert rig.node.get_parameter('device').value == 'cpu'
+    refused = rig.set_parameter('device', 'cuda:0')
+    assert not refused.successful
+    assert refused.reason == 'cuda:0 cannot be used: CUDA error: device lost'
+    FailingActor.failing = False
+    assert rig.set_parameter('device', 'cuda:0').successful
+    assert policy.actor.device == 'cuda:0'
+    assert log.latched is None
+
+
+class FailingActor:
+    """The cpu's actor under another device's name, which can fail as torch does."""
+
+    failing = False
+
+    def __init__(self, network, weights, device) -> None:
+        self.device, self.actor = device, load_actor(network, weights, 'cpu')
+
+    def __call__(self, observation):
+        if FailingActor.failing and self.device != 'cpu':
+            raise RuntimeError('CUDA error: device lost\nadvice')
+        return self.actor(observation)
 
 
 def stand_in_actor(network, weights, device):

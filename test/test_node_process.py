@@ -1,7 +1,6 @@
 """The router and the simulator as processes: signals, kills, restarts and bad usage."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -99,16 +98,13 @@ def test_a_signal_ends_the_node_with_zero_and_without_a_traceback(crew, number, 
     else:
         node = crew.start('node', 'node', run_dir=crew.folder)
         crew.until(lambda: 'WAITING: no joint_states' in crew.log('node'), 'WAITING')
-    began = time.monotonic()
     node.send_signal(number)
     assert node.wait(timeout=PATIENCE_S) == 0
-    took = time.monotonic() - began
     log = crew.log('node')
     assert 'Traceback' not in log
     assert 'INACTIVE: shut down' in log
     part = json.loads((crew.folder / 'node.json').read_text())
     assert part['transitions'][-1]['mode'] == 'INACTIVE'
-    assert took < 2.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,29 @@ from g1_policy_node.paths import PACKAGE, data_root, find_data
 from g1_policy_node.types import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
-EXECUTABLES = {'policy_node', 'mujoco_sim', 'cmd_source', 'floor', 'g1-policy'}
-DEPENDENCY = {'yaml': 'python3-yaml', 'numpy': 'python3-numpy', 'rich': 'python3-rich'}
+EXECUTABLES = {
+    'policy_node',
+    'mujoco_sim',
+    'unitree_bridge',
+    'cmd_source',
+    'joy_teleop',
+    'g1_view',
+    'floor',
+    'tape_recorder',
+    'g1-policy',
+}
+DEPENDENCY = {
+    'PIL': 'python3-pil',
+    'jinja2': 'python3-jinja2',
+    'numpy': 'python3-numpy',
+    'rich': 'python3-rich',
+    'yaml': 'python3-yaml',
+}
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
-NO_KEY = {'mujoco', 'torch', 'safetensors'}
+NO_KEY = {
+    'cyclonedds', 'isaaclab', 'isaaclab_newton', 'isaaclab_rl', 'mujoco', 'onnx', 'rosbags',
+    'rsl_rl', 'safetensors', 'tensordict', 'torch', 'viser', 'warp',
+}  # fmt: skip
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution
 from importlib import import_module

@@ -2,7 +2,19 @@
 
 import numpy as np
 import pytest
-from samples import CONTRACT, DEFAULT, LIMITS, MS, command, imu, joints, tilted
+from samples import (
+    CONTRACT,
+    DEFAULT,
+    GOLDEN,
+    LIMITS,
+    MS,
+    command,
+    imu,
+    joints,
+    stamps,
+    tilted,
+    tremor,
+)
 
 from g1_policy_node.command import CommandFollower
 from g1_policy_node.inputs import InputGate
@@ -41,7 +53,7 @@ class Bench:
             CONTRACT,
             Policy(CONTRACT, self.actor),
             InputGate(CONTRACT, LIMITS, 60 * MS),
-            SafetyGate(CONTRACT, LIMITS),
+            SafetyGate(CONTRACT, LIMITS, GOLDEN),
             CommandFollower(CONTRACT.command_limits, 500 * MS),
             self.modes,
             hold_timeout_ns=250 * MS,
@@ -57,7 +69,7 @@ class Bench:
         """Advance by `slots`; with `sensors` a fresh sample of each topic has come."""
         self.now += slots * TICK
         fresh = Inputs(
-            joints(self.now, position=self.pose.copy()) if sensors else None,
+            joints(self.now, position=self.pose + tremor(self.now)) if sensors else None,
             imu(self.now) if sensors else None,
             command(self.velocity, self.now) if sensors else None,
             None,
@@ -238,14 +250,96 @@ def test_hold_returns_to_run_when_the_cause_is_gone() -> None:
     assert tick.verdict is Verdict.PASS
 
 
-def test_a_second_hold_has_the_whole_time_again() -> None:
+def test_holds_less_than_hold_timeout_apart_share_that_time() -> None:
     bench = running()
-    for _ in range(2):
+    for _ in range(14):
+        bench.tick(sensors=False)
+    assert bench.modes.mode is Mode.HOLD
+    bench.tick()
+    assert bench.modes.mode is Mode.RUN
+    for _ in range(6):
+        bench.tick(sensors=False)
+    assert bench.modes.mode is Mode.DAMP
+
+
+def test_a_hold_after_hold_timeout_of_run_has_the_whole_time_again() -> None:
+    bench = running()
+    for _ in range(3):
         for _ in range(14):
             bench.tick(sensors=False)
         assert bench.modes.mode is Mode.HOLD
-        bench.tick()
+        for _ in range(13):
+            bench.tick()
         assert bench.modes.mode is Mode.RUN
+
+
+def test_slots_missed_in_a_row_hold_for_the_tick_that_finds_out() -> None:
+    bench = running()
+    assert bench.tick(slots=4).mode is Mode.RUN
+    tick = bench.tick(slots=5)
+    assert tick.mode is Mode.HOLD
+    assert '4 slots in a row' in bench.modes.reason
+    assert bench.tick().mode is Mode.RUN
+
+
+def test_a_gap_longer_than_hold_timeout_damps_at_once() -> None:
+    bench = running()
+    tick = bench.tick(slots=50)
+    assert tick.mode is Mode.DAMP
+    assert tick.target is None
+
+
+@pytest.mark.parametrize('mode', [Mode.RAMP, Mode.READY])
+def test_a_gap_before_run_measures_the_pose_anew(mode: Mode) -> None:
+    bench = Bench(pose=FAR)
+    bench.until(mode)
+    assert bench.tick(slots=6).target is None
+    bench.pose = FAR.copy()
+    tick = bench.tick()
+    assert bench.modes.mode is Mode.RAMP
+    assert np.max(np.abs(tick.target - FAR)) <= 0.02 + 1e-6
+
+
+def test_reasons_that_change_with_every_tick_do_not_flood_the_log() -> None:
+    bench = Bench()
+    for i in range(500):
+        bench.tick(imu=imu(bench.now + TICK, quat_xyzw=tilted(1.5 + 0.002 * i)))
+    assert len(bench.changes) <= 2 + 500 * 20 // 1000
+
+
+def test_a_state_that_training_never_saw_holds_the_last_target() -> None:
+    bench = running()
+    good = bench.tick().target
+    away = DEFAULT.copy()
+    away[12] = 2.6  # the waist turned to its stop
+    for _ in range(2):
+        tick = bench.tick(joints=joints(bench.now + TICK, position=away + 0.5))
+    spun = imu(bench.now + TICK, ang_vel=np.array([0.0, 0.0, 7.9]))
+    tick = bench.tick(imu=spun)
+    assert tick.mode is Mode.HOLD
+    assert tick.fault.name == 'observation_range'
+    np.testing.assert_array_equal(tick.target, good)
+
+
+def test_sensors_that_keep_their_very_bits_in_run_are_frozen() -> None:
+    bench = running()
+    still, steady = joints(0, position=DEFAULT), imu(0)
+    seen = []
+    while bench.modes.mode is not Mode.DAMP:
+        now = stamps(bench.now + TICK)
+        seen.append(
+            bench.tick(joints=still._replace(stamps=now), imu=steady._replace(stamps=now)).fault
+        )
+    assert next(fault.name for fault in seen if fault) == 'frozen'
+    assert 'did not change' in bench.modes.reason
+
+
+def test_somebody_elses_joint_command_is_named_and_holds() -> None:
+    bench = running()
+    tick = bench.tick(foreign_command='/other')
+    assert tick.mode is Mode.HOLD
+    assert bench.modes.reason == 'joint_command is also sent by /other'
+    assert bench.router.inputs.counters['foreign_command'] == 1
 
 
 @pytest.mark.parametrize('bad', [np.nan, np.inf])

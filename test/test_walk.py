@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from samples import UNITREE_POLICY
 
 from g1_policy_node.cli import run
 
 pytestmark = [pytest.mark.ros, pytest.mark.walk]
 
-# FACTS: the reference policy in MuJoCo without ROS, mean of (vx, vy, wz) over t > 2 s of 10 s.
+# docs/facts.md: the reference policy without ROS, mean of (vx, vy, wz) over t > 2 s of 10 s.
 FIGURES = {
     (0.0, 0.0, 0.0): (0.0, 0.0, 0.0),
     (0.3, 0.0, 0.0): (0.34, None, None),
@@ -65,3 +66,18 @@ def test_the_hoist_lets_go_when_run_begins(tmp_path: Path) -> None:
         assert hoisted[0]
         assert not np.any(hoisted & running)
         assert np.all(hoisted | running | (np.cumsum(running) > 0))
+
+
+def test_the_published_policy_of_unitree_walks_through_the_same_node(tmp_path: Path) -> None:
+    pytest.importorskip('onnx')
+    if not (UNITREE_POLICY / 'deploy.yaml').is_file():
+        pytest.skip(f'{UNITREE_POLICY} is not there (G1_UNITREE_POLICY names another)')
+    (tmp_path / 'said.yaml').write_text('normalizer: none\n')
+    bundle = tmp_path / 'unitree'
+    words = ['--contract', 'g1_29dof_rev_1_0', '--contract', str(tmp_path / 'said.yaml')]
+    assert run(['bundle', 'import', str(UNITREE_POLICY), *words, '--out', str(bundle)]) == 0
+    options = ('--lockstep', '--duration', '10', '--policy', str(bundle))
+    code, summary = walk(tmp_path / 'run', (0.5, 0.0, 0.0), *options)
+    assert not summary['walk']['fell']
+    assert abs(summary['walk']['mean_velocity'][0] - 0.49) <= 0.05
+    assert code == 0, summary['criteria']

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from g1_policy_node.joints import JointOrder
+from g1_policy_node.streams import SenderWatch
 from g1_policy_node.types import Array, Fault
 
 ENGAGE_WITHIN = 0.2
@@ -23,7 +24,7 @@ class JointCommand(NamedTuple):
     """A joint_command as it came: `position` (n,) rad for `names` in any order.
 
     `stamp` is the header's, ns of ROS time; `received` ns on the tick clock; `transport` the
-    DDS receive minus source time in ns.
+    DDS receive minus source time in ns; `sequence` counts its sender's messages, 0 if unknown.
     """
 
     names: tuple[str, ...]
@@ -32,6 +33,7 @@ class JointCommand(NamedTuple):
     stamp: int
     received: int
     transport: int
+    sequence: int = 0
 
 
 class CommandWatch:
@@ -39,6 +41,7 @@ class CommandWatch:
 
     Starts damping. `timeout_ns` of silence damps. A refused command counts as silence, by reason
     in `rejected`; `reports` collects one line per transition and per first refusal of a kind.
+    Only the sender that is followed is heard, until it is silent for `timeout_ns`.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class CommandWatch:
         self._hash = contract_sha256[:HASH_DIGITS]
         self._timeout = timeout_ns
         self._accepted_at = 0
+        self._sender = SenderWatch(timeout_ns)
         self._target: Array | None = None
         self.received = 0
         self.rejected: Counter[str] = Counter()
@@ -81,7 +85,13 @@ class CommandWatch:
             self.reports.append(f'damping: no joint_command for {self._timeout / 1e6:.0f} ms')
         return self._target
 
+    def release(self) -> None:
+        """Damp until a command is engaged anew."""
+        self._target = None
+
     def _check(self, command: JointCommand) -> Array | Fault:
+        if self._sender.is_second(command.sequence, command.received):
+            return Fault('second_sender', 'somebody else sends it while one sender is followed')
         if command.frame_id != self._hash:
             reason = f'it is for contract {command.frame_id!r}, this robot has {self._hash!r}'
             return Fault('contract', reason)

@@ -6,16 +6,12 @@ from collections.abc import Iterator
 import numpy as np
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from g1_policy_node.newest import COMMAND_QOS, NewestMessage
+from g1_policy_node.newest import COMMAND_QOS, EVERY_LATCHED_QOS, NewestMessage
 from g1_policy_node.sim.driver import JointCommand
 from g1_policy_node.types import Mode
-
-MODE_QOS = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-"""Deep enough for every transition between two looks: the hoist must not miss a RUN."""
 
 
 class _CommandTopic(NewestMessage[JointState]):
@@ -46,7 +42,7 @@ class Inbox:
 
     def __init__(self, node: Node) -> None:
         self._commands = _CommandTopic(node)
-        self._modes = NewestMessage(node, String, 'g1_policy/mode', MODE_QOS)
+        self._modes = NewestMessage(node, String, 'g1_policy/mode', EVERY_LATCHED_QOS)
         self._looked_at: int | None = None
 
     def command(self, now: int) -> JointCommand | None:
@@ -67,6 +63,7 @@ class Inbox:
             stamp=message.header.stamp.sec * 10**9 + message.header.stamp.nanosec,
             received=max(oldest, now - age),
             transport=taken.received - taken.source,
+            sequence=taken.sequence,
         )
 
     def modes(self) -> Iterator[Mode]:

@@ -11,7 +11,7 @@ from g1_policy_node.sim.protocol import Snapshot
 from g1_policy_node.types import Array, RobotState
 
 STANDING_HEIGHT = 0.79
-"""Height of the pelvis [m] on the hoist and after a reset (FACTS.md section 1)."""
+"""Height of the pelvis [m] on the hoist and after a reset (docs/facts.md section 1)."""
 
 _HELD_INERTIA = 1e9
 """Inertia [kg, kg m^2] added to the pelvis on the hoist, so that no joint can move it."""
@@ -41,6 +41,7 @@ class MujocoRobot:
         # The pelvis is the root: its free joint is the first of the model, at 0 in qpos and qvel.
         assert self.model.body(PELVIS).dofadr[0] == 0
         self._stiffness = contract.per_joint('stiffness')
+        self._damping = contract.per_joint('damping')
         self._default = contract.per_joint('default_position')
         self.reset()
 
@@ -56,12 +57,20 @@ class MujocoRobot:
 
     def step(self, target: Array | None) -> None:
         """Advance by `physics_dt`: follow the target (N,) rad, or damp where it is None."""
-        # A position motor is kp * ctrl - kp * q - kd * v; without kp only the damping is left.
+        # Without stiffness only the damping is left.
         stiffness = 0.0 if target is None else self._stiffness
+        ctrl = self.data.ctrl if target is None else target
+        self.drive(ctrl, stiffness, self._damping)
+
+    def drive(self, target: Array, stiffness: Array | float, damping: Array | float) -> None:
+        """Advance by `physics_dt` with motors kp * (target - q) - kd * v, gains (N,) of any kind.
+
+        `target` rad; `stiffness` N m/rad; `damping` N m s/rad.
+        """
         self.model.actuator_gainprm[:, 0] = stiffness
         self.model.actuator_biasprm[:, 1] = -np.asarray(stiffness)
-        if target is not None:
-            self.data.ctrl[:] = target
+        self.model.actuator_biasprm[:, 2] = -np.asarray(damping)
+        self.data.ctrl[:] = target
         held = self.data.qpos[:7].copy()
         mujoco.mj_step(self.model, self.data)
         if self.hoisted:

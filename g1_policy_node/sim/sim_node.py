@@ -109,6 +109,7 @@ class SimNode:
             'fell_at_s': self._fell_at,
             'lockstep': self._settings.lockstep,
             'contract_sha256': self._contract_sha256,
+            'joint_names': list(self._robot.joint_names),
         }
 
     @property

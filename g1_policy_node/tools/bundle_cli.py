@@ -1,4 +1,4 @@
-"""`g1-policy bundle show|check|import|diff`: looks at bundles, verifies them, makes them."""
+"""`g1-policy bundle show|check|import|export|diff`: bundles, made, verified, looked at."""
 
 import argparse
 import dataclasses
@@ -21,7 +21,8 @@ from g1_policy_node.bundle import (
 )
 from g1_policy_node.contract import Contract, load_contract
 from g1_policy_node.devices import check_device_name
-from g1_policy_node.tools.bundle_import import import_bundle
+from g1_policy_node.tools.bundle_export import EXPORTS, export_bundle
+from g1_policy_node.tools.bundle_import import find_contract, import_bundle
 
 
 def add_parser(subparsers: Any) -> None:
@@ -39,19 +40,41 @@ def add_parser(subparsers: Any) -> None:
     check.add_argument('--device', help='check this device as well as cpu, such as cuda:0')
     check.set_defaults(run=_check)
 
-    make = commands.add_parser('import', help='make a bundle of an rsl_rl checkpoint')
-    make.add_argument('checkpoint', type=Path, help='the .pt file of rsl_rl')
-    make.add_argument('--contract', type=Path, required=True, help='the contract, a YAML file')
-    make.add_argument('--out', type=Path, required=True, help='the folder to make')
-    make.add_argument('--manifest', type=Path, help='JSON: what is known about the training')
-    make.add_argument('--seed', type=int, default=0, help='of the golden rollout')
-    make.add_argument('--overwrite', action='store_true', help='replace the bundle at --out')
-    make.set_defaults(run=_import)
+    _add_import(commands)
+    export = commands.add_parser('export', help='write a bundle in the format of another project')
+    export.add_argument('policy', help='a name or a folder')
+    export.add_argument('--format', required=True, choices=EXPORTS, help='of the files to write')
+    export.add_argument('--out', type=Path, required=True, help='the folder to make')
+    export.set_defaults(run=_export)
 
     diff = commands.add_parser('diff', help='list every field in which two contracts differ')
     diff.add_argument('a', help='a name, a bundle folder or a contract file')
     diff.add_argument('b', help='likewise')
     diff.set_defaults(run=_diff)
+
+
+def _add_import(commands: Any) -> None:
+    make = commands.add_parser('import', help='make a bundle of a policy from another project')
+    make.add_argument(
+        'source',
+        type=Path,
+        help='an rsl_rl checkpoint, a deploy.yaml, an ONNX or TorchScript file, a LEAPP pipeline; '
+        'or the folder of one',
+    )
+    make.add_argument(
+        '--contract',
+        action='append',
+        default=[],
+        metavar='FILE',
+        help='the contract, or the parts of it that the source does not say: a YAML file, or a '
+        'name under config/robots; may be given several times',
+    )
+    make.add_argument('--model', type=Path, help='the network of a deploy.yaml, if elsewhere')
+    make.add_argument('--out', type=Path, required=True, help='the folder to make')
+    make.add_argument('--manifest', type=Path, help='JSON: what is known about the training')
+    make.add_argument('--seed', type=int, default=0, help='of the golden rollout')
+    make.add_argument('--overwrite', action='store_true', help='replace the bundle at --out')
+    make.set_defaults(run=_import)
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -147,16 +170,23 @@ def _check(args: argparse.Namespace) -> int:
 
 def _import(args: argparse.Namespace) -> int:
     bundle = import_bundle(
-        args.checkpoint,
-        args.contract,
+        args.source,
+        [find_contract(given) for given in args.contract],
         args.out,
         args.manifest,
         args.seed,
         args.overwrite,
+        args.model,
         progress=lambda line: print(line, file=sys.stderr, flush=True),
     )
     print(f'{bundle.path}: weights_sha256 {bundle.weights_sha256}')
     print(f'golden vectors: {len(bundle.golden_actions)} rows; {bundle.manifest.golden_source}')
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    for path in export_bundle(load_bundle(resolve_bundle(args.policy)), args.format, args.out):
+        print(path)
     return 0
 
 

@@ -13,7 +13,15 @@ from typing import Any
 
 from g1_policy_node.tools.parts import Parts
 
-PACKAGES = ('g1_policy_node', 'numpy', 'mujoco', 'torch', 'rclpy', 'ros-jazzy-rmw-fastrtps-cpp')
+PACKAGES = (
+    'g1_policy_node',
+    'numpy',
+    'mujoco',
+    'cyclonedds',
+    'torch',
+    'rclpy',
+    'ros-jazzy-rmw-fastrtps-cpp',
+)
 HERE = Path(__file__).resolve()
 
 

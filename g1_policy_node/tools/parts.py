@@ -12,8 +12,10 @@ from g1_policy_node.run_folder import PLAN
 
 FILES: Mapping[str, tuple[str, ...]] = {
     'policy_node': ('node.json', 'timing.npz'),
+    'unitree_bridge': ('bridge.json',),
     'mujoco_sim': ('sim.json', 'sim.npz'),
     'cmd_source': ('cmd.json',),
+    'tape_recorder': ('tape.json',),
     'floor': ('floor.json', 'floor.npz'),
 }
 """What each process leaves, by executable."""
@@ -37,11 +39,14 @@ class Parts(NamedTuple):
     missing: tuple[str, ...]
 
 
+NO_PARTS = Parts(None, None, None, None, None, None, None, ())
+
+
 def read_parts(run_dir: Path) -> Parts:
     """Read what is there. A part that cannot be read counts as missing, with the reason."""
     missing: list[str] = []
     plan = _read(run_dir / PLAN, missing)
-    started = plan['processes'] if plan else list(FILES)
+    started = plan['processes'] if plan else [name for name in FILES if name != 'tape_recorder']
     parts = {
         name: _read(run_dir / name, missing if executable in started else [])
         for executable, names in FILES.items()

@@ -1,28 +1,43 @@
 """`g1-policy report`: merges a run's parts and shows the figures."""
 
 import argparse
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from g1_policy_node.run_folder import RUNS
+from g1_policy_node.tools.film import film
+from g1_policy_node.tools.page import NAME, number
 from g1_policy_node.tools.summary import STAGES, merge_run
+from g1_policy_node.tools.trip_report import show_trip
 from g1_policy_node.types import UserError
 
 Summary = dict[str, Any]
 
 
 def report(arguments: argparse.Namespace, console: Console | None = None) -> int:
-    """Merge and show each run, the newest if none is named; 1 if one was not accepted."""
+    """Merge and show each run, the newest if none is named; 1 if one was not accepted.
+
+    A file of the black box (a run's trips/*.npz) is shown by itself.
+    """
     console = console or Console()
     summaries = []
     for run_dir in arguments.runs or [newest_run(RUNS)]:
-        summaries.append(merge_run(run_dir))
+        if run_dir.suffix == '.npz':
+            show_trip(run_dir, console)
+            continue
+        summaries.append(merge_run(run_dir, lambda parts: film(parts, _progress(console))))
         show(summaries[-1], run_dir, console)
     return 0 if all(summary['accepted'] for summary in summaries) else 1
+
+
+def _progress(console: Console) -> Callable[[Sequence[int]], Iterable[int]]:
+    return lambda rows: track(rows, 'rendering', console=console, transient=True)
 
 
 def newest_run(folder: Path) -> Path:
@@ -39,17 +54,27 @@ def show(summary: Summary, run_dir: Path, console: Console) -> None:
     for line in _walk_lines(summary):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(_latency_table(summary))
+    whole = summary.get('end_to_end')
+    if whole and whole.get('total_ms') is not None:
+        shown = ' + '.join(f'{name} {value:.1f}' for name, value in whole['parts_ms'].items())
+        console.print(
+            f'end to end {whole["total_ms"]:.1f} ms (medians): {shown}',
+            highlight=False,
+            soft_wrap=True,
+        )
     if not summary['accepted'] and summary['ended']:
         console.print(f'ended: {summary["ended"]}', markup=False, highlight=False)
     for name in summary['missing']:
         console.print(f'missing: {name}', markup=False)
     for criterion in summary['criteria']:
         if not criterion['met']:
-            value = _number(criterion['value'], 4)
-            limit = _number(criterion['limit'], 4)
+            value = number(criterion['value'], 4)
+            limit = number(criterion['limit'], 4)
             console.print(f'not met: {criterion["name"]} {value}, limit {limit}', highlight=False)
+    for trip in sorted(run_dir.glob('trips/*.npz')):
+        console.print(f'trip: {trip}', markup=False, highlight=False, soft_wrap=True)
     console.print('accepted' if summary['accepted'] else 'not accepted', style='bold', end='  ')
-    console.print(str(run_dir), markup=False, highlight=False, soft_wrap=True)
+    console.print(str(run_dir / NAME), markup=False, highlight=False, soft_wrap=True)
 
 
 def _walk_table(summary: Summary) -> Table:
@@ -60,18 +85,18 @@ def _walk_table(summary: Summary) -> Table:
         ('mean', 'mean_velocity'),
         ('rms error', 'rmse_velocity'),
     ):
-        table.add_row(label, *(_number(value, 3) for value in walk.get(name) or [None] * 3))
+        table.add_row(label, *(number(value, 3) for value in walk.get(name) or [None] * 3))
     return table
 
 
 def _walk_lines(summary: Summary) -> list[str]:
     walk = summary['walk']
-    missed = f'{_number(summary["deadline_misses"])} of {_number(summary["slots"])} slots missed'
-    floor = f'floor: {_number(summary["floor_misses"])} of {_number(summary["floor_slots"])}'
+    missed = f'{number(summary["deadline_misses"])} of {number(summary["slots"])} slots missed'
+    floor = f'floor: {number(summary["floor_misses"])} of {number(summary["floor_slots"])}'
     return [
-        f'{_number(walk.get("run_seconds"), 1)} s of RUN, {_number(walk.get("distance_m"), 2)} m, '
-        f'drift {_number(walk.get("drift_m"), 2)} m, fell: {_number(walk["fell"])}',
-        f'{_number(summary["rate_hz"], 2)} Hz on {_number(summary["device"])}, {missed} ({floor})',
+        f'{number(walk.get("run_seconds"), 1)} s of RUN, {number(walk.get("distance_m"), 2)} m, '
+        f'drift {number(walk.get("drift_m"), 2)} m, fell: {number(walk["fell"])}',
+        f'{number(summary["rate_hz"], 2)} Hz on {number(summary["device"])}, {missed} ({floor})',
     ]
 
 
@@ -79,14 +104,5 @@ def _latency_table(summary: Summary) -> Table:
     table = Table('ms in RUN', 'p50', 'p95', 'p99', 'max', box=SIMPLE)
     for stage in STAGES:
         figures = summary['latency_ms'][stage] or {}
-        table.add_row(stage, *(_number(figures.get(p), 3) for p in ('p50', 'p95', 'p99', 'max')))
+        table.add_row(stage, *(number(figures.get(p), 3) for p in ('p50', 'p95', 'p99', 'max')))
     return table
-
-
-def _number(value: object, digits: int = 0) -> str:
-    """Return a figure for people; a dash where it is not known."""
-    if value is None:
-        return '-'
-    if isinstance(value, bool):
-        return 'yes' if value else 'no'
-    return f'{value:.{digits}f}' if isinstance(value, float) else str(value)

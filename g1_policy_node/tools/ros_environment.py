@@ -3,7 +3,7 @@
 import os
 import random
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, MutableMapping
 from pathlib import Path
 
 DOMAINS = range(1, 102)
@@ -16,10 +16,17 @@ def ros_environment(environment: Mapping[str, str] = os.environ) -> dict[str, st
     chosen.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     if 'ROS_DOMAIN_ID' not in chosen:
         chosen['ROS_DOMAIN_ID'] = str(free_domain(bound_udp_ports()))
-    # ROS wheels put their index under the Python prefix and set no environment.
-    if 'AMENT_PREFIX_PATH' not in chosen and Path(sys.prefix, 'share', 'ament_index').is_dir():
-        chosen['AMENT_PREFIX_PATH'] = sys.prefix
+    find_wheels(chosen)
     return chosen
+
+
+def find_wheels(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Set where ROS wheels are: they put their index under the Python prefix, and tell nobody.
+
+    Nothing else: what joins a robot or a run keeps to the user's domain and range.
+    """
+    if Path(sys.prefix, 'share', 'ament_index').is_dir():
+        environment.setdefault('AMENT_PREFIX_PATH', sys.prefix)
 
 
 def free_domain(ports: Container[int]) -> int:

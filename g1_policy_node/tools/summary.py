@@ -1,17 +1,22 @@
-"""Merges the parts of a run into summary.json and manifest.json, and judges it."""
+"""Merges the parts of a run into summary.json, manifest.json and report.html, and judges it."""
 
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from g1_policy_node.run_folder import write_json
+from g1_policy_node.run_folder import finite, write_json
+from g1_policy_node.tools.curves import curves
+from g1_policy_node.tools.end_to_end import end_to_end
+from g1_policy_node.tools.film import Film
 from g1_policy_node.tools.manifest import manifest
 from g1_policy_node.tools.motion import walk_figures
+from g1_policy_node.tools.page import NOT_RENDERED, write_page
 from g1_policy_node.tools.parts import Part, Parts, read_parts
 from g1_policy_node.tools.spread import spread
-from g1_policy_node.types import Mode, UserError
+from g1_policy_node.types import Array, Mode, UserError
 
 VX_ERROR_LIMIT = 0.12
 """m/s between the mean and the commanded forward velocity."""
@@ -33,14 +38,25 @@ class Criterion(NamedTuple):
     met: bool
 
 
-def merge_run(run_dir: Path) -> dict[str, Any]:
-    """Write summary.json and manifest.json from a run's parts; return the summary."""
+def merge_run(
+    run_dir: Path, render: Callable[[Parts], Film] = lambda _: NOT_RENDERED
+) -> dict[str, Any]:
+    """Write summary.json, manifest.json and report.html from a run's parts; return the summary.
+
+    `render` makes the report's pictures of the robot, which takes some seconds.
+    """
     if not run_dir.is_dir():
         raise UserError(f'{run_dir}: no such folder')
     parts = read_parts(run_dir)
-    summary = summarize(parts)
+    summary: dict[str, Any] = finite(summarize(parts))
+    # A tape is in real time, in which lock-step's motion has no meaning.
+    if not summary['lockstep']:
+        summary['end_to_end'] = end_to_end(run_dir / 'tape', summary['latency_ms'])
+    made_with = finite(manifest(parts))
     write_json(run_dir / 'summary.json', summary)
-    write_json(run_dir / 'manifest.json', manifest(parts))
+    write_json(run_dir / 'manifest.json', made_with)
+    drawn = curves(parts, stage_samples(parts.timing, parts.track))
+    write_page(run_dir, summary, made_with, drawn, render(parts))
     return summary
 
 
@@ -65,11 +81,14 @@ def summarize(parts: Parts) -> dict[str, Any]:
         'floor_misses': floor.get('misses'),
         'floor_lateness_us': floor.get('lateness_us'),
         'device': node.get('device'),
+        'switches': len(node['switches']) if 'switches' in node else None,
+        'device_failures': node.get('device_failures'),
+        'golden_difference': node.get('golden_difference'),
         'weights_sha256': node.get('weights_sha256'),
         'contract_sha256': node.get('contract_sha256'),
         'lockstep': sim.get('lockstep'),
         'real_time_factor': sim.get('real_time_factor'),
-        'latency_ms': latency(parts.timing, parts.track),
+        'latency_ms': latency(stage_samples(parts.timing, parts.track)),
         'walk': walk,
         'counters': node.get('counters'),
         'commands': sim.get('commands'),
@@ -121,17 +140,22 @@ def rate(timing: Part) -> float | None:
     return float((len(ticks) - 1) / ((ticks[-1] - ticks[0]) / 1e9))
 
 
-def latency(timing: Part | None, track: Part | None) -> dict[str, Any]:
-    """Return p50, p95, p99 and max in ms of each stage, over the ticks in RUN.
+def latency(samples: Mapping[str, Array]) -> dict[str, Any]:
+    """Return p50, p95, p99 and max in ms of each stage; None of one without samples."""
+    return {stage: spread(samples[stage]) if stage in samples else None for stage in STAGES}
+
+
+def stage_samples(timing: Part | None, track: Part | None) -> dict[str, Array]:
+    """Return how long each stage took (n,) in ms, over the ticks in RUN.
 
     A stage that a tick did not reach is left out. `sensor_to_command` is the age of the joints at
     the tick plus the time from there to the published command.
     """
-    stages: dict[str, Any] = dict.fromkeys(STAGES)
+    samples: dict[str, Array] = {}
     if timing is not None:
         rows = {name: column[_in_run(timing)] for name, column in timing.items()}
         seen = rows['joint_age'] >= 0
-        stages['sensor_age'] = spread(rows['joint_age'][seen] / 1e6)
+        samples['sensor_age'] = rows['joint_age'][seen] / 1e6
         for name, begin, end in (
             ('observe', 'woken', 'observed'),
             ('act', 'observed', 'acted'),
@@ -139,13 +163,13 @@ def latency(timing: Part | None, track: Part | None) -> dict[str, Any]:
             ('publish', 'checked', 'published'),
         ):
             reached = (rows[begin] > 0) & (rows[end] > 0)
-            stages[name] = spread((rows[end] - rows[begin])[reached] / 1e6)
+            samples[name] = (rows[end] - rows[begin])[reached] / 1e6
         whole = seen & (rows['woken'] > 0) & (rows['published'] > 0)
         total = rows['joint_age'] + rows['published'] - rows['woken']
-        stages['sensor_to_command'] = spread(total[whole] / 1e6)
+        samples['sensor_to_command'] = total[whole] / 1e6
     if track is not None:
-        stages['transport'] = spread(track['transport_ns'] / 1e6)
-    return stages
+        samples['transport'] = track['transport_ns'] / 1e6
+    return samples
 
 
 def _at_most(name: str, value: float | None, limit: float) -> Criterion:

@@ -1,5 +1,6 @@
 """`g1-policy walk`: simulator, node and command source as processes, watched to the end."""
 
+import json
 import os
 import re
 import signal
@@ -9,15 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.status import Status
+from rich.live import Live
 
 from g1_policy_node.bringup import Options, processes, write_parameters
 from g1_policy_node.bundle import load_bundle, resolve_bundle
-from g1_policy_node.run_folder import create_run_folder, write_plan
+from g1_policy_node.run_folder import VIEW_URL, create_run_folder, write_plan
 from g1_policy_node.tools.crew import Crew, Member
+from g1_policy_node.tools.floor import read_live
 from g1_policy_node.tools.report import show
 from g1_policy_node.tools.ros_environment import ros_environment
 from g1_policy_node.tools.summary import merge_run
@@ -87,18 +90,28 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
 def _watch(crew: Crew, options: Options, stopped: Callable[[], bool], console: Console) -> Ending:
     """Show the progress until the walk ends."""
     # Costs half a second and 30 MB, so only once the processes are on their way.
+    from g1_policy_node.tools.dashboard import dashboard
     from g1_policy_node.tools.monitor import Monitor
 
-    started, shown = time.monotonic(), 0.0
-    waits_for_run = options.auto_run and options.autostart and options.cmd_source
-    with Monitor(options.namespace) as monitor, console.status('starting') as status:
+    started, shown, url = time.monotonic(), 0.0, ''
+    waits_for_run = options.auto_run and options.autostart and bool(options.sender)
+    with (
+        Monitor(options.namespace) as monitor,
+        Live(console=console, auto_refresh=False, transient=True) as live,
+    ):
         while True:
             snapshot = monitor.poll()
             if (gone := crew.ended()) is not None:
                 return _process_ended(gone)
             if snapshot.mode in _STARTED:
                 _show_warnings(crew, console)
-            shown = _show_progress(snapshot.line(), status, console, shown)
+            url = url or _view_url(options, console)
+            if console.is_terminal:
+                board = dashboard(snapshot, read_live(Path(options.run_dir)))
+                live.update(board, refresh=True)
+            elif time.monotonic() - shown >= PLAIN_PERIOD:
+                shown = time.monotonic()
+                console.print(snapshot.line(), markup=False, highlight=False, soft_wrap=True)
             waits_for_run = waits_for_run and snapshot.mode not in _STARTED
             if stopped():
                 return Ending(End.INTERRUPTED, ('stopped by a signal',))
@@ -106,6 +119,16 @@ def _watch(crew: Crew, options: Options, stopped: Callable[[], bool], console: C
                 where = f'{snapshot.mode}: {snapshot.reason}' if snapshot.mode else 'no mode heard'
                 return Ending(End.FAILED, (f'no RUN within {START_LIMIT:g} s ({where})',))
             time.sleep(POLL_PERIOD)
+
+
+def _view_url(options: Options, console: Console) -> str:
+    """Return where the view is, having said so; empty while it is not there."""
+    path = Path(options.run_dir, VIEW_URL)
+    if not path.is_file():
+        return ''
+    url: str = json.loads(path.read_text())['url']
+    console.print(f'view: {url}', highlight=False)
+    return url
 
 
 def _process_ended(member: Member) -> Ending:
@@ -130,13 +153,3 @@ def _show_warnings(crew: Crew, console: Console) -> None:
     for member in crew.members:
         for line in member.new_warnings():
             console.print(f'{member.name}: {line}', markup=False, style='yellow', soft_wrap=True)
-
-
-def _show_progress(line: str, status: Status, console: Console, shown: float) -> float:
-    """Show the line; on a terminal in place, else every two seconds. Return when it was."""
-    if console.is_terminal:
-        status.update(line)
-    elif time.monotonic() - shown >= PLAIN_PERIOD:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-        return time.monotonic()
-    return shown

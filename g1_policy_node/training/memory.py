@@ -41,6 +41,15 @@ class MemoryLog:
             row.update(_cuda(self._device))
         self.boundaries[name] = row
 
+    @property
+    def peak_device_gb(self) -> float | None:
+        """The most the driver saw in use at a boundary, by anyone, in 10^9 bytes; None on a cpu.
+
+        Torch and Warp keep what they have had, so a boundary does not miss what came before it.
+        """
+        used = [row['driver_used'] for row in self.boundaries.values() if 'driver_used' in row]
+        return max(used) / 1e9 if used else None
+
     def report(self, layout: Layout) -> dict[str, Any]:
         """Return the boundaries, what tensors should weigh, and what is neither."""
         expected = expected_bytes(layout)

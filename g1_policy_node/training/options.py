@@ -11,7 +11,7 @@ from g1_policy_node.types import UserError
 class TrainOptions:
     """The command line and train.launch.py are made from this table."""
 
-    num_envs: int = option(4096, 'robots simulated at once, on each GPU')
+    num_envs: int = option(0, 'robots at once, on each GPU; 0: as in config')
     device: str = option('', 'cuda:0, cpu ...; empty: as in config')
     iterations: int = option(0, 'iterations of this run; 0: max_iterations of config')
     time_limit: float = option(0.0, 'stop cleanly after so many seconds; 0: no limit')
@@ -27,7 +27,7 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         """Refuse what no training could make sense of."""
-        for name, least in (('num_envs', 1), ('iterations', 0), ('gpus', 1), ('seed', -1)):
+        for name, least in (('num_envs', 0), ('iterations', 0), ('gpus', 1), ('seed', -1)):
             if getattr(self, name) < least:
                 raise UserError(f'{name}: {getattr(self, name)} is less than {least}')
         if self.time_limit < 0:

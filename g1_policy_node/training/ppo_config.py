@@ -12,6 +12,7 @@ DEFAULT_CONTRACT = 'config/g1_walk_contract.yaml'
 DEFAULT_CONFIG = 'config/rsl_rl_ppo_cfg.yaml'
 _KEYS = {
     'device': str,
+    'num_envs': int,
     'seed': int,
     'num_steps_per_env': int,
     'max_iterations': int,

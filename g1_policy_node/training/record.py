@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from g1_policy_node import __version__
 from g1_policy_node.contract import Contract
 from g1_policy_node.run_folder import create_run_folder, write_json
 from g1_policy_node.tools.manifest import (
@@ -28,7 +29,7 @@ from g1_policy_node.types import UserError
 
 TASK = 'G1Walk'
 PACKAGES = (
-    'g1_policy_node', 'isaaclab', 'newton', 'warp-lang', 'mujoco', 'mujoco-warp', 'rsl-rl-lib',
+    'isaaclab', 'newton', 'warp-lang', 'mujoco', 'mujoco-warp', 'rsl-rl-lib',
     'torch', 'numpy',
 )  # fmt: skip
 MANIFEST = 'manifest.json'
@@ -71,6 +72,7 @@ def manifest(
         'cuda': torch.version.cuda,
         'cudnn': torch.backends.cudnn.version(),
         'versions': {
+            'g1_policy_node': __version__,
             'python': platform.python_version(),
             **{name: version(name) for name in PACKAGES},
         },

@@ -65,6 +65,12 @@ def write_evidence(run: Run, watch: OverflowWatch) -> None:
     write_json(run.folder / 'memory.json', run.memory.report(run.layout))
     record.write_curve(run.folder, run.curve.columns)
     figures = record.summary(run.curve.columns, run.infos)
-    write_json(run.folder / 'summary.json', {'status': run.status, **figures})
+    found = {
+        'kind': 'train',
+        'status': run.status,
+        'peak_device_gb': run.memory.peak_device_gb,
+        **figures,
+    }
+    write_json(run.folder / 'summary.json', found)
     if times := run.times.report():
         write_json(run.folder / 'stage_times.json', times)

@@ -1,6 +1,7 @@
 """One PPO iteration at a time over rsl_rl, with checkpoints that hold everything to go on from."""
 
 import copy
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,25 @@ class Runner(OnPolicyRunner):
     def iteration(self) -> int:
         """Iterations done so far."""
         return int(self.current_learning_iteration)
+
+    def found(self) -> dict[str, Any]:
+        """Return the sizes of a row and an action as made, and where the buffers are.
+
+        These are the tensors of the environment, of the rollout and of the networks.
+        """
+        storage = self.alg.storage
+        buffers = itertools.chain(
+            vars(self.env.unwrapped).values(),
+            vars(storage).values(),
+            storage.observations.values(),
+            self.alg.actor.parameters(),
+            self.alg.critic.parameters(),
+        )
+        devices = {str(item.device) for item in buffers if isinstance(item, Tensor)}
+        return {
+            'shapes': [storage.observations['policy'].shape[-1], storage.actions.shape[-1]],
+            'buffers_device': ', '.join(sorted(devices)),
+        }
 
     def roll_out(self, times: StageTimes, statistics: EpisodeStatistics) -> None:
         """Collect one rollout. Raises NotFiniteError for an observation or a reward."""

@@ -45,13 +45,13 @@ def plot(source: Path, target: Path) -> None:
     sizes = [row['num_envs'] for row in rows]
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout='constrained')
     for key, label in (
-        ('driver_used', 'device, as the driver sees it'),
+        ('driver_used', 'device, beyond what was in use before'),
         ('torch_reserved_peak', 'torch reserved, peak'),
         ('torch_allocated_peak', 'torch allocated, peak'),
     ):
-        values = [row['memory'].get(key) for row in rows]
-        if all(value is not None for value in values):
-            left.plot(sizes, [value / 2**30 for value in values], 'o-', label=label)
+        if all(key in row['memory'] for row in rows):
+            values = [(row['memory'][key] - row['start'][key]) / 2**30 for row in rows]
+            left.plot(sizes, values, 'o-', label=label)
     if model := data['model']:
         fitted = [(model['fixed'] + model['k'] * n) / 2**30 for n in sizes]
         text = f'{model["fixed"] / 2**20:.0f} MiB + {model["k"] / 2**20:.3f} MiB per robot'

@@ -4,6 +4,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def _prepare(options: TrainOptions, began: float) -> Run:
     config = load_ppo_config(options.config, contract)
     if options.seed >= 0:
         config['seed'] = options.seed
+    options = replace(options, num_envs=options.num_envs or config['num_envs'])
     device = local_device(options.device or config['device'])
     folder = record.make_folder(options) if rank() == 0 else None
     layout = _layout(options, contract, config)
@@ -106,6 +108,7 @@ def _train(run: Run, watch: OverflowWatch, stopped: Callable[[], bool], console:
     env = make_env(run.options.contract, run.options.num_envs, run.device, seed)
     run.memory.measure('environment')
     runner = Runner(env, run.config, None, run.device)
+    run.manifest.update(runner.found())
     totals = _resume(run, runner, console)
     try:
         _iterate(run, runner, totals, watch, stopped, console)
@@ -237,7 +240,7 @@ def _make_bundle(run: Run, console: Console) -> None:
     write_json(training, record.bundle_training(run.manifest, run.infos, int(iteration)))
     bundle = import_bundle(
         run.checkpoint,
-        contract_path(run.options.contract),
+        [contract_path(run.options.contract)],
         run.folder / 'policy',
         training,
         progress=lambda line: console.print(line, markup=False, soft_wrap=True),

@@ -145,3 +145,21 @@ def test_order_of_the_command_does_not_change_the_motion(contract: Contract) -> 
 
     straight = motion(np.arange(len(default)))
     np.testing.assert_array_equal(motion(rng.permutation(len(default))), straight)
+
+
+def test_while_one_sender_is_followed_a_second_is_refused(watch: CommandWatch) -> None:
+    mine, other = 1000, 5
+    for k in range(20):
+        now = 20 * MS * k
+        watch.consider(command(received=now)._replace(sequence=mine + k), POSE)
+        stranger = command(POSE + 0.1, now + MS)._replace(sequence=other + k)
+        watch.consider(stranger, POSE)
+        np.testing.assert_array_equal(watch.target(now + 2 * MS), POSE)
+    assert watch.rejected == {'second_sender': 20}
+
+
+def test_a_second_sender_is_taken_once_the_first_is_silent_and_the_motors_damp(watch) -> None:
+    watch.consider(command(received=0)._replace(sequence=1000), POSE)
+    assert watch.target(101 * MS) is None
+    watch.consider(command(received=102 * MS)._replace(sequence=1), POSE)
+    assert not watch.damping

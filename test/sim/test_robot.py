@@ -157,7 +157,7 @@ def test_without_policy_or_hoist_it_falls_in_about_a_second(
     while not robot.fallen and steps < 1000:
         robot.step(default(contract))
         steps += 1
-    assert 0.8 < steps * robot.physics_dt < 1.6  # FACTS.md section 1: about 1.2 s.
+    assert 0.8 < steps * robot.physics_dt < 1.6  # docs/facts.md section 1: about 1.2 s.
 
 
 def test_damping_is_torque_against_the_speed_alone(robot: MujocoRobot, contract: Contract) -> None:
@@ -233,5 +233,5 @@ def test_shipped_policy_walks_as_measured(
 ) -> None:
     track = walk(contract, robot, np.array(command), 500)
     assert not robot.fallen
-    # FACTS.md section 1: the mean over t > 2 s of 10 s, which has two decimals.
+    # docs/facts.md section 1: the mean over t > 2 s of 10 s, which has two decimals.
     np.testing.assert_allclose(track[100:].mean(0), measured, atol=0.01)

@@ -17,7 +17,9 @@ from g1_policy_node.bundle import check_actor, load_bundle
 from g1_policy_node.contract import contract_from_mapping, dump_contract, load_contract
 from g1_policy_node.paths import find_data
 from g1_policy_node.tools import bundle_import
-from g1_policy_node.tools.bundle_import import import_bundle, read_checkpoint
+from g1_policy_node.tools.bundle_import import import_bundle
+from g1_policy_node.tools.formats import rsl_rl
+from g1_policy_node.tools.formats.rsl_rl import read_checkpoint
 from g1_policy_node.types import UserError
 
 torch = pytest.importorskip('torch')
@@ -138,7 +140,7 @@ def test_an_imported_bundle_acts_as_the_trained_network(
 ) -> None:
     bundle = import_bundle(
         saved(tmp_path, data),
-        contract_file('required' if normalized else 'none'),
+        [contract_file('required' if normalized else 'none')],
         tmp_path / 'out',
     )
     net = torch.nn.Sequential(
@@ -162,7 +164,7 @@ def test_the_manifest_says_where_the_bundle_came_from(
     facts.write_text('{"gpu": "NVIDIA H200", "environments": 4096}')
     path = saved(tmp_path, new())
     lines: list[str] = []
-    import_bundle(path, contract_file(), tmp_path / 'out', facts, progress=lines.append)
+    import_bundle(path, [contract_file()], tmp_path / 'out', facts, progress=lines.append)
     manifest = load_bundle(tmp_path / 'out').manifest
     assert lines[0] == 'format=rsl_rl actor_state_dict (5.x), 6 tensors mapped, 0 left over'
     assert manifest.source.file == 'model_7.pt'
@@ -354,7 +356,7 @@ def test_a_checkpoint_that_does_not_fit_the_contract_is_refused(
     names: list[str],
 ) -> None:
     with pytest.raises(UserError) as refusal:
-        import_bundle(saved(tmp_path, data), contract_file(normalizer), tmp_path / 'out')
+        import_bundle(saved(tmp_path, data), [contract_file(normalizer)], tmp_path / 'out')
     for name in names:
         assert name in str(refusal.value)
     assert not (tmp_path / 'out').exists()
@@ -363,9 +365,9 @@ def test_a_checkpoint_that_does_not_fit_the_contract_is_refused(
 def test_a_contract_that_names_other_weights_is_refused(
     tmp_path: Path, contract_file: Callable[..., Path]
 ) -> None:
-    with pytest.raises(UserError, match='set weights_sha256 to null'):
+    with pytest.raises(UserError, match='set it to null'):
         import_bundle(
-            saved(tmp_path, new()), contract_file(weights_sha256='0' * 64), tmp_path / 'out'
+            saved(tmp_path, new()), [contract_file(weights_sha256='0' * 64)], tmp_path / 'out'
         )
 
 
@@ -380,7 +382,7 @@ def test_an_import_whose_actor_differs_from_the_golden_actions_makes_nothing(
 
     monkeypatch.setattr(bundle_import, 'load_actor', lambda *_: Off())
     with pytest.raises(UserError, match='cpu: an action differs'):
-        import_bundle(saved(tmp_path, new()), contract_file(), tmp_path / 'out')
+        import_bundle(saved(tmp_path, new()), [contract_file()], tmp_path / 'out')
     assert not (tmp_path / 'out').exists()
 
 
@@ -390,13 +392,13 @@ def test_training_facts_with_a_typo_are_refused(
     facts = tmp_path / 'facts.json'
     facts.write_text('{"gpuu": 1}')
     with pytest.raises(UserError, match=r'facts\.json: unknown gpuu'):
-        import_bundle(saved(tmp_path, new()), contract_file(), tmp_path / 'out', facts)
+        import_bundle(saved(tmp_path, new()), [contract_file()], tmp_path / 'out', facts)
 
 
 def test_a_torch_with_an_unsafe_reader_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = saved(tmp_path, new())
-    monkeypatch.setattr(bundle_import, 'FIRST_SAFE_TORCH', (99, 0))
+    monkeypatch.setattr(rsl_rl, 'FIRST_SAFE_TORCH', (99, 0))
     with pytest.raises(UserError, match='reads no untrusted files'):
         read_checkpoint(path)

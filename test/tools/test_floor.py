@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from g1_policy_node.tools.floor import PERIOD_NS, measure
+from g1_policy_node.tools.floor import PERIOD_NS, live_counts, measure, read_live
 
 MS = 1_000_000
 
@@ -81,3 +81,15 @@ def test_without_a_folder_it_says_so_in_one_line() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == 'floor: needs one argument, the folder of a run\n'
+
+
+def test_its_counts_can_be_read_while_it_measures(tmp_path: Path) -> None:
+    assert read_live(tmp_path) is None
+    machine, tell, seen = FakeMachine([0, 65 * MS, 0]), live_counts(tmp_path), []
+
+    def told(slots: int, misses: int) -> None:
+        tell(slots, misses)
+        seen.append(read_live(tmp_path))
+
+    measure(machine.finished, machine.now, machine.sleep, told)
+    assert seen == [(1, 0), (5, 3), (6, 3)]

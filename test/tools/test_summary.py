@@ -1,96 +1,13 @@
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from run_parts import MS, READY_TICKS, RUN_TICKS, merged, parts, transitions
 
 from g1_policy_node.tools.summary import merge_run
-from g1_policy_node.types import Mode, UserError
-
-MS = 1_000_000
-TICK = 20 * MS
-T0 = 9_000_000 * MS
-RUN, READY = list(Mode).index(Mode.RUN), list(Mode).index(Mode.READY)
-HEADING = np.radians(30)
-FORWARD = np.array([np.cos(HEADING), np.sin(HEADING)])
-LEFT = np.array([-np.sin(HEADING), np.cos(HEADING)])
-READY_TICKS, RUN_TICKS = 50, 401
-
-
-def timing() -> dict[str, Any]:
-    """One second of READY and eight of RUN; every stage takes the same time in every tick."""
-    n = READY_TICKS + RUN_TICKS
-    scheduled = T0 + TICK * np.arange(n)
-    stages = {'woken': 100_000, 'observed': 1_100_000, 'acted': 1_600_000, 'checked': 1_800_000}
-    return {
-        'slot': np.arange(n),
-        'tick_ns': scheduled,
-        'scheduled': scheduled,
-        **{name: scheduled + offset for name, offset in stages.items()},
-        'published': scheduled + 2_100_000,
-        'joint_age': np.full(n, 4 * MS),
-        'mode': np.array([READY] * READY_TICKS + [RUN] * RUN_TICKS, np.int8),
-        'command': np.tile([0.5, 0.0, 0.1], (n, 1)),
-    }
-
-
-def track() -> dict[str, Any]:
-    """Eight seconds at 0.55 m/s along a heading of 30 degrees, sliding left at 0.02 m/s."""
-    t = 0.02 * np.arange(RUN_TICKS)
-    position = t[:, None] * (0.55 * FORWARD + 0.02 * LEFT)
-    z, w = np.sin(HEADING / 2), np.cos(HEADING / 2)
-    return {
-        'time': 3.0 + t,
-        'tick_ns': T0 + TICK * (READY_TICKS + np.arange(RUN_TICKS)),
-        'position': np.column_stack([position, np.full(RUN_TICKS, 0.78)]),
-        'quat_xyzw': np.tile([0, 0, z, w], (RUN_TICKS, 1)),
-        'lin_vel': np.tile([0.55, 0.02, 0.0], (RUN_TICKS, 1)),
-        'ang_vel': np.tile([0.0, 0.0, 0.07], (RUN_TICKS, 1)),
-        'running': np.ones(RUN_TICKS, bool),
-        'transport_ns': np.array([200_000, 400_000]),
-    }
-
-
-def parts() -> dict[str, Any]:
-    return {
-        'bringup.json': {'processes': ['mujoco_sim', 'policy_node', 'cmd_source', 'floor']},
-        'node.json': {
-            'ticks': 451,
-            'slots': 451,
-            'deadline_misses': 2,
-            'device': 'cpu',
-            'weights_sha256': 'w',
-            'contract_sha256': 'c',
-            'transitions': [{'mode': m} for m in ('READY', 'RUN', 'INACTIVE')],
-        },
-        'timing.npz': timing(),
-        'sim.json': {'fell': False, 'fell_at_s': None, 'lockstep': False},
-        'sim.npz': track(),
-        'cmd.json': {
-            'duration': 8.0,
-            'run_seconds': 8.0,
-            'completed': True,
-            'ended': 'done',
-            'last_tick_ns': None,
-        },
-        'floor.json': {'slots': 500, 'misses': 1, 'lateness_us': None},
-        'floor.npz': {'lateness_ns': np.zeros(500, np.int64)},
-    }
-
-
-def merged(folder: Path, change: Callable[[dict[str, Any]], object] = lambda _: None) -> Any:
-    """The summary, as read back from summary.json, of a good walk with one `change`."""
-    given = parts()
-    change(given)
-    for name, part in given.items():
-        if name.endswith('.npz'):
-            np.savez(folder / name, **part)
-        else:
-            (folder / name).write_text(json.dumps(part))
-    merge_run(folder)
-    return json.loads((folder / 'summary.json').read_text())
+from g1_policy_node.types import UserError
 
 
 def unmet(summary: Any) -> list[str]:
@@ -196,7 +113,7 @@ def fallen(given: dict[str, Any]) -> None:
 
 def let_go(given: dict[str, Any]) -> None:
     given['sim.json'].update(fell=True, fell_at_s=12.5)
-    given['node.json']['transitions'] = [{'mode': m} for m in ('RUN', 'HOLD', 'DAMP')]
+    given['node.json']['transitions'] = transitions('RUN', 'HOLD', 'DAMP')
 
 
 def cut_short(given: dict[str, Any]) -> None:
