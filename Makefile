@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := $(VENV)/.wheels-installed
 PACKAGE := $(VENV)/.package-installed
+BENCH := $(VENV)/.bench-installed
 EXTRAS := formats,lint,robot,sim,tape,test,torch,view,wheels
 ARGS ?=
 PIP_ARGS ?=
@@ -15,7 +16,7 @@ export RMW_IMPLEMENTATION := rmw_fastrtps_cpp
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv walk test faults soak pictures lint clean
+.PHONY: help venv walk test faults soak pictures bench lint clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 8
@@ -38,6 +39,9 @@ soak: $(PACKAGE)  ## random faults for ten minutes
 pictures: $(PACKAGE)  ## make the README's pictures anew (needs chromium and EGL)
 	@$(BIN)/python docs/pictures.py
 
+bench: $(BENCH)  ## measure beside a stock node, 20 minutes (ARGS='--only lateness')
+	@$(BIN)/python -m bench $(ARGS)
+
 lint: $(PACKAGE)  ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -52,6 +56,10 @@ $(WHEELS): constraints/venv.txt constraints/data.txt
 	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt setuptools
 	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	$(BIN)/python -m pip install $(PIP_ARGS) --no-deps -r constraints/data.txt
+	@touch $@
+
+$(BENCH): $(PACKAGE)
+	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt --no-build-isolation -e '.[bench]'
 	@touch $@
 
 $(PACKAGE): $(WHEELS) setup.py setup.cfg

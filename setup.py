@@ -49,6 +49,7 @@ setup(
         'torch': ['torch'],
         'tape': ['rosbags'],
         'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
+        'bench': ['matplotlib', 'onnx', 'onnxruntime', 'torch'],  # `make bench`
         'view': ['viser'],
         'lint': ['mypy', 'ruff'],
         'test': [

@@ -168,8 +168,23 @@ def _stamp(raw: bytes, at: int) -> int:
     return stamp
 
 
-def _doubles(raw: bytes, start: int, count: int) -> Array:
+def _doubles(raw: bytes | bytearray, start: int, count: int) -> Array:
     return np.frombuffer(raw, dtype='<f8', count=count, offset=start)
+
+
+class NumbersTemplate:
+    """A serialized message that ends with a sequence of doubles, written in place.
+
+    `raw` is one such message, with the `count` doubles that will be written.
+    """
+
+    def __init__(self, raw: bytes, count: int) -> None:
+        self._buffer = bytearray(raw)
+        self.numbers = _doubles(self._buffer, len(raw) - 8 * count, count)
+
+    def message(self) -> bytes:
+        """Return the message with what `numbers` (count,) holds now."""
+        return bytes(self._buffer)
 
 
 class JointCommandTemplate:

@@ -32,6 +32,7 @@ def run_facts(prepared: Prepared, recorder: Recorder, loop: ControlLoop) -> dict
         'longest_gap_ms': loop.misses.longest_gap * prepared.bundle.contract.step_dt * 1e3,
         'counters': prepared.counters(),
         'trips': loop.box.trips,
+        'realtime': loop.realtime._asdict(),
         'versions': versions(),
     }
 

@@ -5,6 +5,7 @@ is stale. Nothing is repaired, padded or guessed. Stamps are judged in streams.p
 samples say about each other in consistency.py; every refusal is counted here, by its name.
 """
 
+import math
 from collections import Counter
 from typing import NamedTuple, TypeVar
 
@@ -219,7 +220,7 @@ class InputGate:
             if len(values) != len(sample.names):
                 count = f'{len(sample.names)} names but {len(values)} {field}'
                 return Fault('array_length', f'joint_states has {count}')
-            if not np.all(np.isfinite(values)):
+            if not np.isfinite(values).all():
                 name = sample.names[int(np.flatnonzero(~np.isfinite(values))[0])]
                 return Fault('not_finite', f'joint_states: {field} of {name} are not finite')
         position, velocity = sample.position[index], sample.velocity[index]
@@ -228,9 +229,10 @@ class InputGate:
             first = int(away.argmax())
             place = f'{self._order.names[first]} at {position[first]:.2f} rad'
             return Fault('joint_position', f'joint_states: {place} is beyond its stop')
-        fast = np.flatnonzero(np.abs(velocity) > self._max_speed)
-        if fast.size:
-            speed = f'{self._order.names[fast[0]]} at {velocity[fast[0]]:.1f} rad/s'
+        fast = np.abs(velocity) > self._max_speed
+        if fast.any():
+            first = int(fast.argmax())
+            speed = f'{self._order.names[first]} at {velocity[first]:.1f} rad/s'
             return Fault('joint_speed', f'joint_states: {speed} is not possible')
         return _Joints(position, velocity, sample.stamps)
 
@@ -244,12 +246,12 @@ class InputGate:
         if sample.absent:
             return Fault('imu_absent', f'imu/data says it has no {sample.absent}')
         fields = np.concatenate((sample.quat_xyzw, sample.ang_vel, sample.lin_acc))
-        if not np.all(np.isfinite(fields)):
+        if not np.isfinite(fields).all():
             return Fault('not_finite', 'imu/data is not finite')
-        norm = float(np.linalg.norm(sample.quat_xyzw))
+        norm = math.sqrt(float(sample.quat_xyzw @ sample.quat_xyzw))
         if abs(norm - 1.0) > self._limits.quaternion_tolerance:
             return Fault('quaternion_norm', f'imu/data: the quaternion has norm {norm:.3f}, not 1')
-        if float(np.max(np.abs(sample.ang_vel))) > self._limits.max_ang_vel:
+        if float(np.abs(sample.ang_vel).max()) > self._limits.max_ang_vel:
             return Fault('ang_vel', f'imu/data: {sample.ang_vel} rad/s is not possible')
         return _Imu(projected_gravity(sample.quat_xyzw / norm), sample.ang_vel, sample.stamps)
 
@@ -257,8 +259,8 @@ class InputGate:
         fault = self._check_stamps('odom', sample.stamps, self._odom, now)
         if fault:
             return fault
-        if not np.all(np.isfinite(sample.lin_vel)):
+        if not np.isfinite(sample.lin_vel).all():
             return Fault('not_finite', 'odom is not finite')
-        if float(np.max(np.abs(sample.lin_vel))) > self._limits.max_lin_vel:
+        if float(np.abs(sample.lin_vel).max()) > self._limits.max_lin_vel:
             return Fault('lin_vel', f'odom: {sample.lin_vel} m/s is not possible')
         return sample

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from g1_policy_node.black_box import BlackBox, Row
 from g1_policy_node.clock import SystemTime, TickClock
+from g1_policy_node.realtime import Realtime
 from g1_policy_node.ros_io import RouterIo
 from g1_policy_node.router import Router
 from g1_policy_node.timing import MissCounter, Recorder, SlotGrid
@@ -22,7 +23,8 @@ class ControlLoop(threading.Thread):
 
     `lock` guards the router: held for the length of a tick, and by whoever changes the router
     between two ticks. Garbage is not collected while the loop runs: a full collection takes
-    several periods.
+    several periods. With `realtime.prewarm_ms` the network runs once for nothing before a slot:
+    after a sleep of 20 ms its weights and its code have left the caches.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class ControlLoop(threading.Thread):
         period_ns: int,
         lock: threading.Lock,
         log: Callable[[str], None],
+        realtime: Realtime,
     ) -> None:
         super().__init__(name='control', daemon=True)
         self._lock = lock
@@ -48,6 +51,8 @@ class ControlLoop(threading.Thread):
         self._failure = ''
         self._period_ns = period_ns
         self._log = log
+        self.realtime = realtime
+        self._prewarm_ns = round(realtime.prewarm_ms * 1e6)
         self._system = SystemTime()
         self._stopping = threading.Event()
 
@@ -61,6 +66,7 @@ class ControlLoop(threading.Thread):
 
     def run(self) -> None:
         """Tick until stopped. An error inside a tick damps the robot and the loop goes on."""
+        self.realtime.use_for_this_thread()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.collect()
         gc.freeze()
@@ -72,6 +78,8 @@ class ControlLoop(threading.Thread):
             if self._clock.jumped_back():
                 self.grid = self._restart()
                 last = 0
+            if self._prewarm_ns:
+                self._prewarm(self.grid.start(last + 1))
             if not self._clock.sleep_until(self.grid.start(last + 1)):
                 continue
             slot = self.grid.at(self._clock.now())
@@ -83,6 +91,15 @@ class ControlLoop(threading.Thread):
             except Exception as error:  # the robot must be safe whatever went wrong
                 self._fail(f'error in a tick: {error!r}')
             last = slot
+
+    def _prewarm(self, slot_start: int) -> None:
+        """Run the network shortly before the slot, for nothing but the caches."""
+        self._clock.sleep_until(slot_start - self._prewarm_ns)
+        try:
+            self._router.policy.run_for_nothing()
+        except Exception as error:  # as in a tick; once, as the next one would fail too
+            self._prewarm_ns = 0
+            self._fail(f'error in the prewarm: {error!r}')
 
     def _fail(self, reason: str) -> None:
         """Damp because a tick ended in an error; one that comes with every tick is told once."""

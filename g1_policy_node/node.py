@@ -88,7 +88,7 @@ class PolicyNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start ticking, in WAITING (or in DAMP, where that is latched)."""
-        assert self._prepared and self._io
+        assert self._prepared and self._io and self._settings
         result = super().on_activate(state)
         router, contract = self._prepared.router, self._prepared.bundle.contract
         router.activate()
@@ -102,6 +102,7 @@ class PolicyNode(LifecycleNode):
             round(contract.step_dt * 1e9),
             self._lock,
             self._warn,
+            self._settings.realtime,
         )
         self._loop.start()
         return result
@@ -136,10 +137,7 @@ class PolicyNode(LifecycleNode):
         self._io = RouterIo(self, contract, settings.cmd_vel_stamped)
         for device, difference in prepared.actors.differences.items():
             self.get_logger().info(f'{device}: prepared, golden actions within {difference:.1e}')
-        self.get_logger().info(
-            f'policy {prepared.bundle.path}: weights {prepared.bundle.weights_sha256[:16]}, '
-            f'contract {contract.sha256[:16]}, {contract.observation_size} inputs'
-        )
+        self.get_logger().info(f'{prepared.title()}; {settings.realtime}')
 
     def _stop(self, reason: str) -> None:
         if self._loop is None:

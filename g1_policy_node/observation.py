@@ -70,7 +70,7 @@ def needs_odom(contract: Contract) -> bool:
 
 def projected_gravity(quat_xyzw: Array) -> Array:
     """Return the inverse of the unit quaternion (4,) x, y, z, w applied to (0, 0, -1)."""
-    x, y, z, w = quat_xyzw
+    x, y, z, w = quat_xyzw.tolist()  # floats: numpy's scalars are ten times slower
     return np.array(
         [2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1], dtype=float
     )

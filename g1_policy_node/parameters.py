@@ -1,6 +1,6 @@
 """The router's parameters: declared once, with description, range and default."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,8 +10,12 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from g1_policy_node.prepared import Settings
+from g1_policy_node.realtime import Realtime, read_cpus
 from g1_policy_node.safety import SafetyLimits, load_limits
 from g1_policy_node.types import UserError
+
+MAX_FIFO_PRIORITY = 98
+"""99 is the kernel's own."""
 
 
 class Spec(NamedTuple):
@@ -35,6 +39,10 @@ _SPECS = {
     'imu_frames': Spec([''], "frame_ids of imu/data to accept beside the contract's"),
     'cmd_vel_stamped': Spec(False, 'cmd_vel is TwistStamped rather than Twist'),
     'run_dir': Spec('', 'folder for timing.npz and node.json; empty: keep none'),
+    'prewarm': Spec(0.0, 's before a slot to run the network once for nothing', range=(0.0, 0.01)),
+    'fifo_priority': Spec(0, 'SCHED_FIFO priority of the control thread; 0: as usual'),
+    'cpus': Spec('', 'CPUs of the control thread, such as 2,3; empty: any'),
+    'lock_memory': Spec(False, 'keep every page of the process in memory'),
 }
 
 
@@ -82,7 +90,17 @@ def read_settings(node: Node) -> Settings:
         imu_frames=tuple(frame for frame in value('imu_frames') if frame),
         cmd_vel_stamped=value('cmd_vel_stamped'),
         run_dir=Path(value('run_dir')) if value('run_dir') else None,
+        realtime=_realtime(value),
     )
+
+
+def _realtime(value: Callable[[str], Any]) -> Realtime:
+    priority, prewarm_ms = value('fifo_priority'), value('prewarm') * 1e3
+    if not 0 <= priority <= MAX_FIFO_PRIORITY:
+        raise UserError(f'fifo_priority: {priority} is not in 0 to {MAX_FIFO_PRIORITY}')
+    if prewarm_ms and value('use_sim_time'):
+        raise UserError('prewarm: needs steady time, not use_sim_time')
+    return Realtime(priority, read_cpus(value('cpus')), value('lock_memory'), prewarm_ms)
 
 
 def _declare(node: Node, name: str, spec: Spec) -> None:

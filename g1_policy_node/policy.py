@@ -41,11 +41,16 @@ class Policy:
         self._observation = ObservationBuilder(contract)
         self._action = JointPositionAction(contract)
         self._last_action = np.zeros(len(contract.joint_names))
+        self._nothing = np.zeros(contract.observation_size, dtype=np.float32)
 
     def reset(self) -> None:
         """Forget the history and the last action."""
         self._observation.reset()
         self._last_action = np.zeros_like(self._last_action)
+
+    def run_for_nothing(self) -> None:
+        """Run the network on zeros and forget what it said, to have it in the caches."""
+        self.actor(self._nothing)
 
     def observe(self, state: RobotState, command: Array, k: int) -> NDArray[np.float32]:
         """Return the observation (n,) of this tick; `k` is the gait tick."""

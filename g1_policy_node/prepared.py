@@ -18,6 +18,7 @@ from g1_policy_node.devices import ActorPool, predicted_p99, prepared_devices
 from g1_policy_node.inputs import InputGate
 from g1_policy_node.modes import ModeLatch
 from g1_policy_node.policy import Policy
+from g1_policy_node.realtime import Realtime
 from g1_policy_node.router import Router
 from g1_policy_node.safety import SafetyGate, SafetyLimits
 
@@ -42,6 +43,7 @@ class Settings(NamedTuple):
     imu_frames: tuple[str, ...]
     cmd_vel_stamped: bool
     run_dir: Path | None
+    realtime: Realtime = Realtime()
 
 
 class Prepared(NamedTuple):
@@ -51,6 +53,14 @@ class Prepared(NamedTuple):
     actors: ActorPool
     router: Router
     log: DeviceLog
+
+    def title(self) -> str:
+        """Return a line on which policy this is."""
+        bundle = self.bundle
+        return (
+            f'policy {bundle.path}: weights {bundle.weights_sha256[:16]}, '
+            f'contract {bundle.contract_sha256[:16]}, {bundle.contract.observation_size} inputs'
+        )
 
     def counters(self) -> dict[str, int]:
         """Return how often each check of inputs, command and target has spoken."""
@@ -89,6 +99,7 @@ def prepare(
     settings: Settings, modes: ModeLatch, stopwatch: Callable[[], int] = time.monotonic_ns
 ) -> Prepared:
     """Load and check the bundle on every device; UserError says what does not fit."""
+    settings.realtime.check()
     bundle = load_bundle(resolve_bundle(settings.policy))
     actors = ActorPool(
         prepared_devices(settings.devices),

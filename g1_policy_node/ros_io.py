@@ -1,6 +1,5 @@
 """Messages to types and back, for the router. The only file that knows message layouts."""
 
-from array import array
 from collections import deque
 from typing import Any
 
@@ -12,7 +11,12 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
-from g1_policy_node.cdr import ImuBytes, JointCommandTemplate, JointStateBytes
+from g1_policy_node.cdr import (
+    ImuBytes,
+    JointCommandTemplate,
+    JointStateBytes,
+    NumbersTemplate,
+)
 from g1_policy_node.clock import SystemTime, TickClock
 from g1_policy_node.contract import Contract
 from g1_policy_node.newest import COMMAND_QOS, SENSOR_QOS, NewestMessage, Taken
@@ -107,7 +111,7 @@ class RouterIo:
         self._commands = node.create_lifecycle_publisher(JointState, 'joint_command', COMMAND_QOS)
         self._steps = node.create_lifecycle_publisher(Float64MultiArray, '~/step', SENSOR_QOS)
         self._command_template = _command_template(contract)
-        self._step = _step_message(contract)
+        self._step = _step_template(contract)
 
     def hints(self, node: LifecycleNode) -> dict[str, str]:
         """Say of each silent sensor topic what the graph shows: its publishers, and their fit."""
@@ -163,7 +167,7 @@ class RouterIo:
             sample.stamps.header * 1e-9 if sample else 0.0
             for sample in (self._newest.joints, self._newest.imu)
         ]
-        row = np.concatenate(
+        np.concatenate(
             (
                 [slot, tick.gait],
                 np.array(times) * 1e-9,
@@ -172,10 +176,10 @@ class RouterIo:
                 tick.observation,
                 tick.action,
                 [tick.verdict.value],
-            )
+            ),
+            out=self._step.numbers,
         )
-        self._step.data = array('d', row)
-        self._steps.publish(self._step)
+        self._steps.publish(self._step.message())
 
 
 STEP_BLOCKS = ('tick', 'times', 'sensor_stamps', 'command', 'observation', 'action', 'verdict')
@@ -200,11 +204,11 @@ def _command_template(contract: Contract) -> JointCommandTemplate:
     return JointCommandTemplate(serialize_message(message))
 
 
-def _step_message(contract: Contract) -> Float64MultiArray:
+def _step_template(contract: Contract) -> NumbersTemplate:
     widths = (2, 7, 2, 3, contract.observation_size, len(contract.joint_names), 1)
-    message = Float64MultiArray()
+    message = Float64MultiArray(data=[0.0] * sum(widths))
     message.layout.dim = [
         MultiArrayDimension(label=label, size=width, stride=width)
         for label, width in zip(STEP_BLOCKS, widths, strict=True)
     ]
-    return message
+    return NumbersTemplate(serialize_message(message), sum(widths))

@@ -157,10 +157,10 @@ class SafetyGate:
 
     def action_fault(self, action: Array) -> Fault | None:
         """Return a fault naming the joint whose raw action (N,) is not finite."""
-        bad = np.flatnonzero(~np.isfinite(action))
-        if not bad.size:
+        finite = np.isfinite(action)
+        if finite.all():
             return None
-        name = self._names[bad[0]]
+        name = self._names[int(finite.argmin())]
         return self._count('action_not_finite', f'action of {name} is not finite')
 
     def check(self, target: Array, previous: Array, state: RobotState) -> Checked:
@@ -172,10 +172,10 @@ class SafetyGate:
         bearable = np.clip(within, centre - reach, centre + reach)
         bearable = np.clip(bearable, self._low, self._high)
         safe = np.clip(bearable, previous - self._step, previous + self._step)
-        self.counters['target_position_clipped'] += int(np.any(within != target))
-        self.counters['target_torque_clipped'] += int(np.any(bearable != within))
-        self.counters['target_rate_clipped'] += int(np.any(safe != bearable))
-        clipped = bool(np.any(safe != target))
+        self.counters['target_position_clipped'] += int((within != target).any())
+        self.counters['target_torque_clipped'] += int((bearable != within).any())
+        self.counters['target_rate_clipped'] += int((safe != bearable).any())
+        clipped = bool((safe != target).any())
         return Checked(safe, Verdict.CLIP if clipped else Verdict.PASS)
 
     def _count(self, name: str, reason: str) -> Fault:

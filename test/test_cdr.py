@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 from samples import CONTRACT
 from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
-from g1_policy_node.cdr import ImuLayout, JointCommandTemplate, JointStateLayout, MalformedError
+from g1_policy_node.cdr import (
+    ImuLayout,
+    JointCommandTemplate,
+    JointStateLayout,
+    MalformedError,
+    NumbersTemplate,
+)
 
 NAMES = list(CONTRACT.joint_names)
 finite = st.floats(allow_nan=False, width=64)
@@ -142,3 +149,13 @@ def test_a_filled_template_is_the_message_with_that_stamp_and_those_positions() 
         assert got.name == NAMES
         np.testing.assert_array_equal(got.position, target)
         assert len(got.velocity) == len(got.effort) == 0
+
+
+def test_a_numbers_template_is_the_message_with_those_numbers() -> None:
+    message = Float64MultiArray(data=[0.0] * 5)
+    message.layout.dim = [MultiArrayDimension(label='odd', size=5, stride=5)]
+    template = NumbersTemplate(serialize_message(message), 5)
+    for seed in range(3):
+        message.data = np.random.default_rng(seed).normal(size=5).tolist()
+        template.numbers[:] = message.data
+        assert deserialize_message(template.message(), Float64MultiArray) == message

@@ -357,7 +357,8 @@ def test_an_error_inside_a_tick_damps_and_the_node_lives(make_rig) -> None:
 
 def test_a_publisher_of_the_wrong_type_is_named_while_waiting(make_rig) -> None:
     rig = make_rig()
-    rig.tester.destroy_publisher(rig.joint_states)
+    # On the thread that waits on its events: a wait set may not lose a member.
+    rig.wait(rig.executor.create_task(rig.tester.destroy_publisher, rig.joint_states))
     elsewhere = rclpy.Context()  # one DDS participant has one type for a topic
     rclpy.init(context=elsewhere)
     stranger = Node('stranger', context=elsewhere, use_global_arguments=False)

@@ -52,10 +52,13 @@ def test_a_thousand_random_states_in_random_joint_order_match_a_plain_computatio
     rng = np.random.default_rng(1)
     builder = ObservationBuilder(CONTRACT)
     for k in range(1000):
-        names = list(rng.permutation(CONTRACT.joint_names))
+        order = rng.permutation(29)
+        names = [CONTRACT.joint_names[i] for i in order]
         quat = rng.normal(size=4)
         quat /= np.linalg.norm(quat)
-        position, velocity, gyro = rng.normal(size=29), 5 * rng.normal(size=29), rng.normal(size=3)
+        low, high = CONTRACT.per_joint('position_limits')[order].T
+        position, velocity = rng.uniform(low, high), 5 * rng.normal(size=29)
+        gyro = rng.normal(size=3)
         command = rng.uniform(-1, 1, 3) * (k % 3 != 0)
         gate = InputGate(CONTRACT, LIMITS, 60_000_000)
         stamp = Stamps(0, 0, 0, 0)

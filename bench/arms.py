@@ -1,0 +1,85 @@
+"""The arms: what is started for each, and with what."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+OURS, STOCK, HONEST, FLOOR, PREWARM = 'ours', 'stock', 'honest_stock', 'floor', 'ours_prewarm'
+TITLES = {
+    OURS: 'ours',
+    STOCK: 'stock',
+    HONEST: 'honest stock',
+    FLOOR: 'floor',
+    PREWARM: 'ours, prewarm 1.5 ms',
+}
+NODES = (OURS, STOCK, HONEST)
+_MODULES = {STOCK: 'bench.stock_node', HONEST: 'bench.honest_stock_node'}
+_ONE_THREAD = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
+
+
+class Process(NamedTuple):
+    """A process to start, and what is added to its environment."""
+
+    argv: list[str]
+    environment: Mapping[str, str]
+
+
+class Condition(NamedTuple):
+    """What every arm of a comparison is put under."""
+
+    rate: float = 1000.0
+    actor: bool = True
+    robots: int = 1
+    swaps: bool = False
+
+    @property
+    def namespaces(self) -> list[str]:
+        """One namespace a robot; a single robot has none."""
+        return [''] if self.robots == 1 else [f'robot{i}' for i in range(self.robots)]
+
+
+def link(arm: str, condition: Condition) -> str:
+    """Say how a command names its sensor sample: through `~/step`, or by its own stamp."""
+    return 'step' if arm in (OURS, PREWARM) and condition.actor else 'stamp'
+
+
+def processes(arm: str, condition: Condition, folder: Path) -> list[Process]:
+    """Return the processes of an arm, those of the robots first."""
+    made = [
+        _node(arm, condition, folder / f'node{i}', namespace)
+        for i, namespace in enumerate(condition.namespaces)
+    ]
+    if arm == FLOOR:
+        line = [sys.executable, '-m', 'g1_policy_node.tools.floor', str(folder)]
+        made.append(Process(line, {}))
+    return made
+
+
+def _node(arm: str, condition: Condition, folder: Path, namespace: str) -> Process:
+    folder.mkdir(parents=True)
+    environment = {
+        **_ONE_THREAD,
+        'BENCH_FOLDER': str(folder),
+        'BENCH_ACTOR': '1' if condition.actor else '0',
+        'BENCH_RATE': str(round(condition.rate)),
+        'BENCH_STAND_IN': '1' if condition.swaps else '0',
+    }
+    python = sys.executable
+    if arm == FLOOR:
+        return Process([python, '-m', 'bench.echo_node'], environment)
+    ros = ['--ros-args', '-r', f'__ns:=/{namespace}'] if namespace else ['--ros-args']
+    if arm in _MODULES:
+        return Process([python, '-m', _MODULES[arm], *ros], environment)
+    parameters = {
+        'auto_run': condition.actor,
+        'devices': ['cpu', 'cuda:0'] if condition.swaps else ['cpu'],
+        'prewarm': 0.0015 if arm == PREWARM else 0.0,
+        'run_dir': str(folder),
+    }
+    path = folder / 'parameters.yaml'
+    path.write_text(yaml.safe_dump({'/**/g1_policy': {'ros__parameters': parameters}}))
+    line = [python, '-m', 'bench.our_node', *ros, '--params-file', str(path)]
+    return Process(line, environment)
