@@ -33,9 +33,10 @@ DEPENDENCY = {
     'yaml': 'python3-yaml',
 }
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
+# Training's own, matplotlib among them, are those of Isaac Lab's environment.
 NO_KEY = {
-    'cyclonedds', 'isaaclab', 'isaaclab_newton', 'isaaclab_rl', 'mujoco', 'onnx', 'rosbags',
-    'rsl_rl', 'safetensors', 'tensordict', 'torch', 'viser', 'warp',
+    'cyclonedds', 'isaaclab', 'isaaclab_newton', 'isaaclab_rl', 'matplotlib', 'mujoco', 'onnx',
+    'rosbags', 'rsl_rl', 'safetensors', 'tensordict', 'torch', 'viser', 'warp',
 }  # fmt: skip
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution
