@@ -13,6 +13,7 @@ ROS_LAYER = frozenset(
     {
         'clock',
         'cmd_source',
+        'command_inbox',
         'diagnostics',
         'evidence',
         'joy_teleop',
@@ -89,6 +90,12 @@ def test_the_core_needs_no_ros_and_little_else(name: str) -> None:
 @pytest.mark.parametrize('name', sorted(FLAT - FRONT_ENDS))
 def test_nothing_below_knows_the_simulators_the_training_or_the_tools(name: str) -> None:
     assert not {item for item in own_imports(name) if item.split('.')[0] in ABOVE}
+
+
+@pytest.mark.parametrize('name', sorted(name for name in MODULES if name.startswith('bridge.')))
+def test_the_bridge_to_the_robot_knows_no_simulator_and_no_tool(name: str) -> None:
+    above = set(ABOVE) - {'bridge'}
+    assert not {item for item in own_imports(name) if item.split('.')[0] in above}
 
 
 @pytest.mark.parametrize('name', sorted(STAGES))

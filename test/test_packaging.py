@@ -37,6 +37,7 @@ DEPENDENCY = {
 NO_KEY = {
     'cyclonedds', 'isaaclab', 'isaaclab_newton', 'isaaclab_rl', 'matplotlib', 'mujoco', 'onnx',
     'rosbags', 'rsl_rl', 'safetensors', 'tensordict', 'torch', 'viser', 'warp',
+    'websockets',
 }  # fmt: skip
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution

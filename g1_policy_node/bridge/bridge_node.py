@@ -15,10 +15,10 @@ from std_srvs.srv import Trigger
 from g1_policy_node.bridge.conversion import StateReader
 from g1_policy_node.bridge.link import Link, Orders, Report, pack_command
 from g1_policy_node.bridge.writers import Writers
+from g1_policy_node.command_inbox import Inbox
 from g1_policy_node.contract import Contract
 from g1_policy_node.joints import G1_JOINT_NAMES
 from g1_policy_node.newest import LATCHED_QOS, SENSOR_QOS
-from g1_policy_node.sim.inbox import Inbox
 from g1_policy_node.types import Array
 
 ANSWER_WITHIN_S = 1.0
@@ -26,6 +26,8 @@ ANSWER_WITHIN_S = 1.0
 
 _TEND_S = 0.1
 _WRITER_SILENT_NS = 100_000_000
+_WRITER_HANGS_NS = 200_000_000
+"""Silence after which a writer is killed: a robot survives 0.3 s without commands (measured)."""
 
 
 class BridgeNode:
@@ -83,6 +85,8 @@ class BridgeNode:
             self._report = Report.unpack(payload)
             if self._report.state and (last is None or last.received != self._report.received):
                 self._publish_state(self._report, now)
+        if self._report and now - self._report.written > _WRITER_HANGS_NS:
+            self._writers.end(self._report.pid)
         self._publish_status(self._say(now))
 
     def _publish_state(self, report: Report, now: int) -> None:

@@ -53,6 +53,7 @@ class StateReader:
             motors['temperature'].astype(float),
             motors['motorstate'].copy(),
             int(self._message.fields['mode_machine']),
+            self.tick,
         )
 
     def joints(self) -> tuple[Array, Array, Array]:
@@ -96,7 +97,8 @@ class CommandBuilder:
         motors = fields['motor_cmd'][:JOINTS]
         fields['mode_machine'] = measured.mode_machine
         motors['mode'] = _ENABLE
-        motors['q'] = measured.position if target is None else target
+        # Zero gain times a position that is not finite would be no zero.
+        motors['q'] = np.nan_to_num(measured.position) if target is None else target
         motors['kp'] = 0.0 if target is None else self._kp
         motors['kd'] = self._kd
         for joint in locked_joints(measured.mode_machine):

@@ -11,8 +11,8 @@ import numpy as np
 
 from g1_policy_node.bridge.hardware import ACCEPTABLE, revision_faults
 from g1_policy_node.contract import Contract
+from g1_policy_node.driver import CommandWatch, JointCommand
 from g1_policy_node.joints import G1_JOINT_NAMES
-from g1_policy_node.sim.driver import CommandWatch, JointCommand
 from g1_policy_node.types import Array
 
 STATE_TIMEOUT_NS = 100_000_000
@@ -27,6 +27,9 @@ OVER_TEMPERATURE = 90.0
 A choice, not Unitree's figure: public code stops between 85 and 120.
 """
 
+TICK_SETTLES_NS = 1_000_000_000
+"""How long `tick` must have risen after it went back, before the robot is followed (again)."""
+
 JOINTS = len(G1_JOINT_NAMES)
 
 
@@ -34,13 +37,14 @@ class Measured(NamedTuple):
     """What the guard looks at in a LowState; arrays (29,) in SDK order.
 
     `position` rad; `temperature` (29, 2) degrees C; `motorstate` the motors' fault words, 0 if
-    all is well; `mode_machine` as it came.
+    all is well; `mode_machine` and `tick` (ms of the robot's clock, 32 bits) as they came.
     """
 
     position: Array
     temperature: Array
     motorstate: Array
     mode_machine: int
+    tick: int
 
 
 class Guard:
@@ -59,6 +63,7 @@ class Guard:
         self._timeout = command_timeout_ns
         self._measured: Measured | None = None
         self._state_at = 0
+        self._tick_fell_at: int | None = None
         self._faults: dict[int, list[str]] = {}
         self._bad_crcs = 0
         self.bad_crcs = 0
@@ -80,8 +85,15 @@ class Guard:
     def state(self, measured: Measured, now: int) -> None:
         """Take an undamaged LowState."""
         self._bad_crcs = 0
-        self._measured = measured
-        self._state_at = now
+        last, self._measured = self._measured, measured
+        risen = 1 if last is None else _risen(last.tick, measured.tick)
+        if risen < 0:
+            self._tick_fell_at = now
+        # The same state sent again says nothing new: its age goes on.
+        if risen:
+            self._state_at = now
+        if last and self._following and measured.mode_machine != last.mode_machine:
+            self._latch(f'mode_machine was {last.mode_machine}, now {measured.mode_machine}')
         if cause := self._motor_cause(measured):
             self._latch(cause)
 
@@ -144,9 +156,11 @@ class Guard:
             return 'no LowState yet'
         silent = now - self._state_at
         if silent > STATE_TIMEOUT_NS:
-            return f'no LowState for {silent / 1e6:.0f} ms'
+            return f'no new LowState for {silent / 1e6:.0f} ms'
         if self._bad_crcs >= BAD_CRC_STREAK:
             return self._crc_cause()
+        if self._tick_fell_at is not None and now - self._tick_fell_at < TICK_SETTLES_NS:
+            return 'tick of LowState went back: the robot restarted, or somebody else sends it'
         if self._rivals is None:
             return 'listening for other senders of LowCmd'
         if self._rivals:
@@ -169,6 +183,9 @@ class Guard:
 
     @staticmethod
     def _motor_cause(measured: Measured) -> str:
+        if not np.all(np.isfinite(measured.position)):
+            i = int(np.flatnonzero(~np.isfinite(measured.position))[0])
+            return f'{G1_JOINT_NAMES[i]} is at no finite position'
         if measured.motorstate.any():
             i = int(np.flatnonzero(measured.motorstate)[0])
             return f'{G1_JOINT_NAMES[i]} reports fault 0x{int(measured.motorstate[i]):x}'
@@ -176,3 +193,8 @@ class Guard:
             i = int(measured.temperature.argmax()) // 2
             return f'{G1_JOINT_NAMES[i]} is at {measured.temperature.max():.0f} C'
         return ''
+
+
+def _risen(last: int, tick: int) -> int:
+    """Return by how much a 32-bit counter that may run over has risen, ms."""
+    return (tick - last + 2**31) % 2**32 - 2**31

@@ -9,11 +9,11 @@ import numpy as np
 
 from g1_policy_node.bridge.messages import LOW_STATE
 from g1_policy_node.bridge.slot import Slot
-from g1_policy_node.sim.driver import JointCommand
+from g1_policy_node.driver import JointCommand
 
-_COMMAND = struct.Struct('<qqqHH')
+_COMMAND = struct.Struct('<qqqqHH')
 _ORDERS = struct.Struct('<II')
-_REPORT = struct.Struct('<IQqqqBIIIII')
+_REPORT = struct.Struct('<IQqqqBBIIIII')
 
 
 class Link:
@@ -34,14 +34,19 @@ def pack_command(command: JointCommand) -> bytes:
     """Return a command as it came, unchecked: all checks are the writer's."""
     frame, names = command.frame_id.encode(), '\n'.join(command.names).encode()
     head = _COMMAND.pack(
-        command.stamp, command.received, command.transport, len(frame), len(names)
+        command.stamp,
+        command.received,
+        command.transport,
+        command.sequence,
+        len(frame),
+        len(names),
     )
     return head + frame + names + np.asarray(command.position, '<f8').tobytes()
 
 
 def unpack_command(payload: bytes) -> JointCommand:
     """Return the command that `pack_command` packed."""
-    stamp, received, transport, frame, names = _COMMAND.unpack_from(payload)
+    stamp, received, transport, sequence, frame, names = _COMMAND.unpack_from(payload)
     at = _COMMAND.size
     text = payload[at + frame : at + frame + names].decode()
     return JointCommand(
@@ -51,6 +56,7 @@ def unpack_command(payload: bytes) -> JointCommand:
         stamp=stamp,
         received=received,
         transport=transport,
+        sequence=sequence,
     )
 
 
@@ -75,8 +81,8 @@ class Report(NamedTuple):
 
     `frames` written; monotonic ns: `written`, and `received` of the LowState in `state` (its
     bytes; empty before the first); `age` ns by the tick clock. `longest_ns` is the longest
-    time between two writes. `note` holds `cause` (why it damps) and `answer` to the last
-    reset.
+    time between two writes. `armed`: it has followed a target, or the writer before it
+    had. `note` holds `cause` (why it damps) and `answer` to the last reset.
     """
 
     pid: int
@@ -85,6 +91,7 @@ class Report(NamedTuple):
     received: int
     age: int
     following: bool
+    armed: bool
     bad_crcs: int
     refused: int
     rebases: int
@@ -95,7 +102,7 @@ class Report(NamedTuple):
 
     def pack(self) -> bytes:
         """Return this as a payload."""
-        head = self[:11]
+        head = self[:12]
         return b''.join((_REPORT.pack(*head), self.state.ljust(LOW_STATE.itemsize), self.note))
 
     @classmethod
@@ -105,7 +112,9 @@ class Report(NamedTuple):
         head = _REPORT.unpack_from(payload)
         state = payload[at : at + LOW_STATE.itemsize] if head[3] else b''
         note = payload[at + LOW_STATE.itemsize :]
-        return cls._make((*head, state, note))._replace(following=bool(head[5]))
+        return cls._make((*head, state, note))._replace(
+            following=bool(head[5]), armed=bool(head[6])
+        )
 
     def notes(self) -> Mapping[str, Any]:
         """Return `note` by name."""

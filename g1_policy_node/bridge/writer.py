@@ -22,7 +22,7 @@ from g1_policy_node.bridge.tick_clock_fit import TickClockFit
 from g1_policy_node.bridge.writer_settings import WriterSettings
 from g1_policy_node.bundle import CONTRACT
 from g1_policy_node.contract import Contract, load_contract
-from g1_policy_node.sim.pacing import RealTimePace
+from g1_policy_node.pacing import RealTimePace
 from g1_policy_node.types import UserError
 
 RATE_HZ = 500
@@ -54,7 +54,7 @@ class Writer:
         self._bytes = b''
         self._received = self._age = self._written = self._longest = 0
         self._cycles = self._frames = 0
-        self._has_followed = False
+        self._armed = False
         self._rivals: list[str] | None = None
         self.rebases = 0
 
@@ -66,14 +66,16 @@ class Writer:
             orders = self._link.orders.take()
             self._orders = Orders.unpack(orders) if orders else Orders()
             self.guard.estop(f'writer {report.pid} having died')
-            self._has_followed = True
-            self._listen_until = 0
+            # One that never held the robot, beside another sender perhaps, gives no right to it.
+            self._armed = report.armed
+            if report.armed:
+                self._listen_until = 0
 
     def cycle(self, now: int) -> None:
         """Do everything once; `now` is monotonic ns."""
         self._look(now)
         target = self.guard.target(now)
-        self._has_followed |= target is not None
+        self._armed |= target is not None
         if self._received and self._may_send():
             self._commands.write(self._builder.build(target, self._state.measured()))
             self._frames += 1
@@ -85,7 +87,7 @@ class Writer:
 
     def _may_send(self) -> bool:
         """Stay silent beside another sender, unless the robot was ours to hold before."""
-        return self._has_followed or self._rivals == []
+        return self._armed or self._rivals == []
 
     def _look(self, now: int) -> None:
         if (data := self._states.newest()) is not None:
@@ -128,6 +130,7 @@ class Writer:
                 received=0 if listening else self._received,
                 age=self._age,
                 following=self.guard.following,
+                armed=self._armed,
                 bad_crcs=self.guard.bad_crcs,
                 refused=self.guard.refused,
                 rebases=self.rebases,
@@ -142,7 +145,10 @@ class Writer:
 def wait_for_turn(domain: int, interface: str) -> int:
     """Wait until no other writer on this host sends there; return the lock, held until death."""
     path = Path(tempfile.gettempdir(), f'g1_bridge-{domain}-{interface}.lock')
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise UserError(f'{path}: {error.strerror}; another user runs a bridge?') from None
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock
 

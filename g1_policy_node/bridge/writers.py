@@ -33,6 +33,12 @@ class Writers:
         if len(self._processes) < 2 and time.monotonic() - self._started_at >= _PAUSE_S:
             self._processes.append(self._start())
 
+    def end(self, pid: int) -> None:
+        """Kill a writer that hangs: its lock, and with it damping, goes to the other one."""
+        for process in self._processes:
+            if process.pid == pid and process.poll() is None:
+                process.kill()
+
     def stop(self) -> bool:
         """Ask both to damp and leave; return whether they did."""
         for process in self._processes:

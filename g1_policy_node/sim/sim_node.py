@@ -13,10 +13,10 @@ import numpy as np
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
+from g1_policy_node.command_inbox import Inbox
 from g1_policy_node.contract import Contract
-from g1_policy_node.sim.driver import CommandWatch, JointCommand
-from g1_policy_node.sim.inbox import Inbox
-from g1_policy_node.sim.pacing import LockStep, RealTimePace
+from g1_policy_node.driver import CommandWatch, JointCommand
+from g1_policy_node.pacing import LockStep, RealTimePace
 from g1_policy_node.sim.protocol import Robot
 from g1_policy_node.sim.recorder import Moment, Recorder
 from g1_policy_node.sim.sensors import SensorPublisher

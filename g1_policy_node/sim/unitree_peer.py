@@ -20,13 +20,16 @@ from g1_policy_node.bridge.priority import make_urgent
 from g1_policy_node.bundle import CONTRACT, resolve_bundle
 from g1_policy_node.contract import load_contract
 from g1_policy_node.joints import G1_JOINT_NAMES
-from g1_policy_node.sim.pacing import RealTimePace
+from g1_policy_node.pacing import RealTimePace
 from g1_policy_node.sim.robot import MujocoRobot
 from g1_policy_node.types import UserError
 
 RATE_HZ = 500
 SILENT_NS = 50_000_000
 _DEBUG_DAMPING = 2.0
+_GYRO_NOISE = 1e-3
+"""Rad/s: an IMU is never quite still, and the router takes one that is for frozen."""
+
 _EVERY = 50
 """Steps between two lines of where it is."""
 
@@ -41,6 +44,7 @@ class Peer:
         self._state, self._command = Message(LOW_STATE), Message(LOW_CMD)
         self._candidate = Message(LOW_CMD)
         self._mode_machine = mode_machine
+        self._noise = np.random.default_rng(0)
         names = list(robot.joint_names)
         self._order = np.array([G1_JOINT_NAMES.index(name) for name in names])
         self._heard = 0
@@ -85,8 +89,12 @@ class Peer:
         f['mode_machine'] = self._mode_machine
         f['tick'] = time.monotonic_ns() // 1_000_000 % 2**32
         imu, motors = f['imu_state'], f['motor_state']
-        imu['quaternion'] = snapshot.quat_xyzw[[3, 0, 1, 2]]
-        imu['gyroscope'] = snapshot.ang_vel
+        tremble = _GYRO_NOISE * self._noise.standard_normal((2, 3))
+        quaternion = snapshot.quat_xyzw[[3, 0, 1, 2]]
+        # Its last digits alone: nothing that a controller could feel.
+        quaternion[1:] += tremble[0] * 1e-2
+        imu['quaternion'] = quaternion
+        imu['gyroscope'] = snapshot.ang_vel + tremble[1]
         imu['accelerometer'] = snapshot.lin_acc
         motors['mode'][self._order] = 1
         motors['q'][self._order] = snapshot.joint_pos

@@ -38,12 +38,21 @@ _COLOURS = {Level.PASS: 'green', Level.WARN: 'yellow', Level.FAIL: 'red'}
 
 def doctor(policy: str, interface: str, domain: int, as_json: bool, out: str) -> int:
     """Run every check; 0 if none failed. `interface` leads to the robot, '' leaves it out."""
-    from g1_policy_node.tools import doctor_host as host
     from g1_policy_node.tools import doctor_network as network
 
     contract = load_contract(resolve_bundle(policy) / CONTRACT)
     os.environ.setdefault('AMENT_PREFIX_PATH', ros_environment().get('AMENT_PREFIX_PATH', ''))
-    checks: list[tuple[str, Check]] = [
+    checks = [*host_checks(policy, interface), ('topics', network.check_topics)]
+    if interface:
+        checks.append(('robot', lambda: network.check_robot(domain, interface, contract)))
+    return report(run_checks(checks), as_json, out, Console())
+
+
+def host_checks(policy: str, interface: str) -> list[tuple[str, Check]]:
+    """Return what is asked of the machine alone, before anything runs on it."""
+    from g1_policy_node.tools import doctor_host as host
+
+    return [
         ('versions', host.check_versions),
         ('ros', lambda: host.ros(os.environ)),
         ('interface', lambda: host.interface(interface)),
@@ -54,11 +63,7 @@ def doctor(policy: str, interface: str, domain: int, as_json: bool, out: str) ->
         ('gpu', host.check_gpu),
         ('disk', host.check_disk),
         ('bundle', lambda: host.check_bundle(policy)),
-        ('topics', network.check_topics),
     ]
-    if interface:
-        checks.append(('robot', lambda: network.check_robot(domain, interface, contract)))
-    return report(run_checks(checks), as_json, out, Console())
 
 
 def run_checks(checks: Sequence[tuple[str, Check]]) -> list[Finding]:
@@ -78,17 +83,11 @@ def report(findings: Sequence[Finding], as_json: bool, out: str, console: Consol
 
     `out` is a run's folder, or empty: doctor.json goes there.
     """
-    failed = sum(finding.level is Level.FAIL for finding in findings)
-    warned = sum(finding.level is Level.WARN for finding in findings)
-    document = {
-        'findings': [{**f._asdict(), 'level': f.level.value} for f in findings],
-        'failed': failed,
-        'warned': warned,
-    }
+    failed, warned = _count(findings, Level.FAIL), _count(findings, Level.WARN)
     if out:
-        write_json(Path(out, 'doctor.json'), document)
+        write(findings, Path(out))
     if as_json:
-        print(json.dumps(document, indent=2))
+        print(json.dumps(_document(findings), indent=2))
         return 1 if failed else 0
     width = max(len(finding.check) for finding in findings)
     for finding in findings:
@@ -103,3 +102,20 @@ def report(findings: Sequence[Finding], as_json: bool, out: str, console: Consol
     passed = len(findings) - failed - warned
     console.print(f'{passed} passed, {warned} to look at, {failed} failed', highlight=False)
     return 1 if failed else 0
+
+
+def write(findings: Sequence[Finding], folder: Path) -> None:
+    """Write doctor.json into a run's folder."""
+    write_json(folder / 'doctor.json', _document(findings))
+
+
+def _document(findings: Sequence[Finding]) -> dict[str, object]:
+    return {
+        'findings': [{**f._asdict(), 'level': f.level.value} for f in findings],
+        'failed': _count(findings, Level.FAIL),
+        'warned': _count(findings, Level.WARN),
+    }
+
+
+def _count(findings: Sequence[Finding], level: Level) -> int:
+    return sum(finding.level is level for finding in findings)

@@ -24,6 +24,9 @@ def versions(lock: str, installed: Mapping[str, str | None]) -> list[Finding]:
     """Compare what is installed with the lock file's text; None: not installed."""
     pins = dict(_PIN.findall(lock))
     findings = []
+    if not pins:
+        remedy = 'run it from the source tree, which has constraints/venv.txt'
+        findings.append(Finding('versions', Level.WARN, 'no lock to compare with', remedy))
     for name, got in installed.items():
         pinned = pins.get(name)
         if got is None:
@@ -65,7 +68,7 @@ def interface(name: str, sys_net: Path = Path('/sys/class/net')) -> list[Finding
     there = sorted(path.name for path in sys_net.iterdir())
     if not name:
         found = f'no robot asked for; interfaces: {", ".join(there)}'
-        return [Finding('interface', Level.PASS, found)]
+        return [Finding('interface', Level.WARN, found, 'for the robot: --interface NAME')]
     if name not in there:
         remedy = f'there are: {", ".join(there)}'
         return [Finding('interface', Level.FAIL, f'no interface {name}', remedy)]
@@ -83,7 +86,8 @@ def governor(cpus: Path = Path('/sys/devices/system/cpu')) -> list[Finding]:
     """Check that the processor keeps its clock up."""
     found = {p.read_text().strip() for p in cpus.glob('cpu*/cpufreq/scaling_governor')}
     if not found:
-        return [Finding('governor', Level.PASS, 'none (a virtual machine, or a fixed clock)')]
+        found_none = 'not shown (a virtual machine, or a fixed clock): could not be checked'
+        return [Finding('governor', Level.WARN, found_none)]
     if found == {'performance'}:
         return [Finding('governor', Level.PASS, 'performance')]
     remedy = 'sudo cpupower frequency-set -g performance'

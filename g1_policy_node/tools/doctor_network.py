@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import rclpy
 from geometry_msgs.msg import Twist
+from nav_msgs.msg import Odometry
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64MultiArray, String
 
 from g1_policy_node.bridge.hardware import revision_faults
 from g1_policy_node.contract import Contract
-from g1_policy_node.newest import NewestMessage
+from g1_policy_node.newest import LATCHED_QOS, SENSOR_QOS, NewestMessage
 from g1_policy_node.tools.doctor import Finding, Level
 
 LISTEN_S = 2.0
@@ -26,7 +28,16 @@ TOPICS: Mapping[str, type] = {
     'imu/data': Imu,
     'joint_command': JointState,
     'cmd_vel': Twist,
+    'odom': Odometry,
+    'g1_policy/mode': String,
+    'g1_policy/step': Float64MultiArray,
 }
+STREAMS = frozenset({'joint_states', 'imu/data', 'odom', 'g1_policy/step'})
+"""What comes as long as its sender lives; the others come when there is something to say."""
+
+POLICY_HZ = 50.0
+OLD_MS = 60.0
+"""The router's own limits: its rate, and the default of state_timeout."""
 
 
 class Heard(NamedTuple):
@@ -45,7 +56,12 @@ def check_topics() -> list[Finding]:
         'g1_doctor', context=context, use_global_arguments=False, enable_rosout=False
     )
     try:
-        readers = {name: NewestMessage[Any](node, kind, name) for name, kind in TOPICS.items()}
+        readers = {
+            name: NewestMessage[Any](
+                node, kind, name, LATCHED_QOS if kind is String else SENSOR_QOS
+            )
+            for name, kind in TOPICS.items()
+        }
         counts, last = dict.fromkeys(TOPICS, 0), dict[str, Any]()
         started = time.monotonic()
         while time.monotonic() - started < LISTEN_S:
@@ -75,22 +91,35 @@ def check_topics() -> list[Finding]:
 def topics(heard: Mapping[str, Heard]) -> list[Finding]:
     """Judge what was heard: rivals fail, what is published and silent fails."""
     findings = []
+    silent = [name for name, (senders, _, _) in heard.items() if not senders]
+    if silent:
+        found = f'nobody publishes {", ".join(silent)}: no rate, no age'
+        findings.append(Finding('topics', Level.WARN, found, 'run this again beside the nodes'))
     for name, (senders, hz, age) in heard.items():
+        if name in silent:
+            continue
         if len(senders) > 1:
             remedy = 'one of them must go: two senders fight over the robot'
             found = f'{name} has {len(senders)} senders: {", ".join(senders)}'
             findings.append(Finding('topics', Level.FAIL, found, remedy))
-        elif senders and not hz and name != 'joint_command':
-            remedy = 'see its log; a router commands from RAMP on'
+        elif age is None:
+            level = Level.FAIL if name in STREAMS else Level.WARN
+            remedy = 'see its log; a router commands from RAMP on, a teleop while it is held'
             found = f'{name}: {senders[0]} publishes nothing'
-            findings.append(Finding('topics', Level.FAIL, found, remedy))
-        elif not senders:
-            findings.append(Finding('topics', Level.PASS, f'{name}: nobody publishes it'))
+            findings.append(Finding('topics', level, found, remedy))
         else:
-            aged = '' if age is None else f', newest {age:.1f} ms old'
-            found = f'{name}: {hz:.0f} Hz from {senders[0]}{aged}'
-            findings.append(Finding('topics', Level.PASS, found))
+            findings.append(_flow(name, senders[0], hz, age))
     return findings
+
+
+def _flow(name: str, sender: str, hz: float, age: float) -> Finding:
+    """Judge the rate and the age of a topic whose one sender was heard."""
+    found = f'{name}: {hz:.0f} Hz from {sender}, newest {age:.1f} ms old'
+    slow = hz < 0.98 * POLICY_HZ or age > OLD_MS
+    if name in STREAMS and slow:
+        remedy = f'the router needs {POLICY_HZ:g} Hz, and nothing older than {OLD_MS:g} ms'
+        return Finding('topics', Level.WARN, found, remedy)
+    return Finding('topics', Level.PASS, found)
 
 
 def ros_clock(publishers: int) -> list[Finding]:

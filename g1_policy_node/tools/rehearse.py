@@ -18,6 +18,7 @@ from g1_policy_node.bringup import Options, ProcessSpec, processes, write_parame
 from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.run_folder import create_run_folder, write_json, write_plan
 from g1_policy_node.tools.crew import Crew, Member
+from g1_policy_node.tools.doctor import host_checks, run_checks, write
 from g1_policy_node.tools.monitor import Monitor
 from g1_policy_node.tools.ros_environment import bound_udp_ports, free_domain, ros_environment
 from g1_policy_node.types import UserError
@@ -89,6 +90,7 @@ def rehearse(policy: str, seconds: float, victims: Sequence[str], run_dir: str) 
     load_bundle(resolve_bundle(policy or 'g1_walk'))
     console = Console()
     folder = create_run_folder(run_dir, 'rehearse')
+    write(run_checks(host_checks(policy or 'g1_walk', 'lo')), folder)
     trials = []
     for victim in victims:
         trial = _rehearse_one(policy, seconds, victim, folder / victim, console)

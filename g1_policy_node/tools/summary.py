@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from g1_policy_node.run_folder import finite, write_json
-from g1_policy_node.tools.curves import curves
+from g1_policy_node.tools.curves import curves, first_run
 from g1_policy_node.tools.end_to_end import end_to_end
 from g1_policy_node.tools.film import Film
 from g1_policy_node.tools.manifest import manifest
@@ -16,6 +16,7 @@ from g1_policy_node.tools.motion import walk_figures
 from g1_policy_node.tools.page import NOT_RENDERED, write_page
 from g1_policy_node.tools.parts import Part, Parts, read_parts
 from g1_policy_node.tools.spread import spread
+from g1_policy_node.tools.trip_report import list_trips
 from g1_policy_node.types import Array, Mode, UserError
 
 VX_ERROR_LIMIT = 0.12
@@ -56,6 +57,7 @@ def merge_run(
     write_json(run_dir / 'summary.json', summary)
     write_json(run_dir / 'manifest.json', made_with)
     drawn = curves(parts, stage_samples(parts.timing, parts.track))
+    drawn['trips'] = list_trips(run_dir, first_run(parts))
     write_page(run_dir, summary, made_with, drawn, render(parts))
     return summary
 

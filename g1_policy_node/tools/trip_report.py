@@ -47,6 +47,27 @@ def load_trip(path: Path) -> dict[str, Any]:
     return trip
 
 
+def list_trips(run_dir: Path, zero: int) -> list[dict[str, Any]]:
+    """Return a run's trips in order: file, mode, layer, reason, and s from `zero`.
+
+    `zero`: ns of the tick clock. Of a file that cannot be read only the reason is known.
+    """
+    found = []
+    for path in sorted(run_dir.glob('trips/*.npz')):
+        entry: dict[str, Any] = dict.fromkeys(('seconds', 'mode', 'layer'))
+        entry['file'] = f'{path.parent.name}/{path.name}'
+        try:
+            trip = load_trip(path)
+        except UserError as error:
+            entry['reason'] = str(error)
+        else:
+            entry |= {name: trip['about'][name] for name in ('mode', 'layer', 'reason')}
+            if len(trip['now']):
+                entry['seconds'] = float((trip['now'][-1] - zero) * 1e-9)
+        found.append(entry)
+    return found
+
+
 def _table(trip: dict[str, Any]) -> Table:
     """The last ROWS ticks, time counted from the trip."""
     table = Table(

@@ -20,6 +20,7 @@ from g1_policy_node.bringup import Options, processes, write_parameters
 from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.run_folder import VIEW_URL, create_run_folder, write_plan
 from g1_policy_node.tools.crew import Crew, Member
+from g1_policy_node.tools.doctor import host_checks, run_checks, write
 from g1_policy_node.tools.floor import read_live
 from g1_policy_node.tools.report import show
 from g1_policy_node.tools.ros_environment import ros_environment
@@ -62,6 +63,8 @@ def walk(options: Options) -> int:
     specs = processes(options)
     write_parameters(specs)
     write_plan(options, specs, sys.argv)
+    if options.interface:
+        write(run_checks(host_checks(options.policy or 'g1_walk', options.interface)), run_dir)
     os.environ.update(ros_environment())
     with stop_signals() as stopped, Crew(specs, run_dir, os.environ) as crew:
         ending = _watch(crew, options, stopped, console)

@@ -3,7 +3,6 @@
 import queue
 from collections import deque
 from enum import Enum
-from typing import Literal
 
 import numpy as np
 import viser
@@ -27,17 +26,13 @@ class Button(Enum):
     RESET = 'Reset'
 
 
-_HINTS = {
-    Button.ESTOP: 'Damp the motors at once; stays so until reset',
-    Button.RUN: 'Follow the command',
-    Button.STAND: 'Stand, whatever the command',
-    Button.PUSH: 'Push the simulated robot in a random direction',
-    Button.RESET: 'Leave DAMP; the simulated robot is put back on its feet first',
-}
-_BUTTON_COLOURS: dict[Button, Literal['red', 'green']] = {
-    Button.ESTOP: 'red',
-    Button.RUN: 'green',
-}
+_ESTOP_HINT = 'Damp the motors at once; stays so until reset'
+_HINT = (
+    'Run: follow the command. Stand: whatever the command. Push: the simulated robot, in a random '
+    'direction. Reset: leave DAMP; the simulated robot is put back on its feet first'
+)
+_BEYOND = 0.3
+"""What a plot shows beyond the range of the command."""
 
 
 class Panel:
@@ -54,14 +49,13 @@ class Panel:
         gui.configure_theme(control_width='medium', show_logo=False, show_share_button=False)
         self.pressed: queue.SimpleQueue[Button] = queue.SimpleQueue()
         self._status = gui.add_markdown('')
-        for button in Button:
-            self._add_button(button)
+        self._add_buttons()
         self._answer = gui.add_markdown('')
         self._sliders = self._add_sliders(limits, command) if drives else []
         self._history: deque[tuple[float, ...]] = deque()
         self._plots = [
-            self._add_plot(title, colour)
-            for title, colour in (('vx, m/s', '#1c7ed6'), ('wz, rad/s', '#e8590c'))
+            self._add_plot('vx, m/s', '#1c7ed6', limits.lin_vel_x),
+            self._add_plot('wz, rad/s', '#e8590c', limits.ang_vel_z),
         ]
         self._figures = gui.add_markdown('')
 
@@ -85,8 +79,11 @@ class Panel:
         """Show the newest mode and figures."""
         colour = _COLOURS.get(snapshot.mode, 'gray')
         mode = snapshot.mode or 'no mode heard yet'
-        self._status.content = f'## <span style="color:{colour}">{mode}</span>\n{snapshot.reason}'
-        self._figures.content = _figures(snapshot, floor)
+        kept = f'{snapshot.figures.get("rate_hz", _UNHEARD)} Hz, {_missed(snapshot, floor)}'
+        self._status.content = (
+            f'## <span style="color:{colour}">{mode}</span>\n{snapshot.reason}\n\n{kept}'
+        )
+        self._figures.content = _figures(snapshot)
 
     def plot(self, now: float, snapshot: Snapshot) -> None:
         """Add the newest command and velocity to the plots; `now` in s."""
@@ -99,11 +96,12 @@ class Panel:
         for plot, axis in zip(self._plots, (0, 2), strict=True):
             plot.data = _series(rows[:, 0] - now, rows[:, 1 + axis], rows[:, 4 + axis])
 
-    def _add_button(self, button: Button) -> None:
-        handle = self._gui.add_button(
-            button.value, hint=_HINTS[button], color=_BUTTON_COLOURS.get(button, 'gray')
-        )
-        handle.on_click(lambda _: self.pressed.put(button))
+    def _add_buttons(self) -> None:
+        estop = self._gui.add_button(Button.ESTOP.value, hint=_ESTOP_HINT, color='red')
+        estop.on_click(lambda _: self.pressed.put(Button.ESTOP))
+        others = tuple(button.value for button in Button if button is not Button.ESTOP)
+        group = self._gui.add_button_group('', others, hint=_HINT)
+        group.on_click(lambda event: self.pressed.put(Button(event.target.value)))
 
     def _add_sliders(
         self, limits: CommandContract, command: Velocity
@@ -111,14 +109,15 @@ class Panel:
         names = ('vx, m/s', 'vy, m/s', 'wz, rad/s')
         ranges = (limits.lin_vel_x, limits.lin_vel_y, limits.ang_vel_z)
         rows = zip(names, ranges, command, strict=True)
-        sliders = [
+        return [
             self._gui.add_slider(name, low, high, 0.05, float(np.clip(start, low, high)))
             for name, (low, high), start in rows
         ]
-        self._gui.add_button('Zero command', color='gray').on_click(lambda _: self.zero())
-        return sliders
 
-    def _add_plot(self, title: str, colour: str) -> viser.GuiUplotHandle:
+    def _add_plot(
+        self, title: str, colour: str, limits: tuple[float, float]
+    ) -> viser.GuiUplotHandle:
+        y_range = (limits[0] - _BEYOND, limits[1] + _BEYOND)
         return self._gui.add_uplot(
             _series(*np.zeros((3, 2))),
             series=(
@@ -126,9 +125,10 @@ class Panel:
                 {'label': 'command', 'stroke': '#868e96', 'width': 2, 'dash': (6, 4)},
                 {'label': 'measured', 'stroke': colour, 'width': 2},
             ),
-            scales={'x': {'time': False, 'range': (-PLOT_SECONDS, 0.0)}},
-            title=title,
-            height=150,
+            scales={'x': {'time': False, 'range': (-PLOT_SECONDS, 0.0)}, 'y': {'range': y_range}},
+            title=f'{title}: measured, and the command dashed',
+            legend={'show': False},
+            height=120,
         )
 
 
@@ -136,7 +136,13 @@ def _series(*columns: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     return tuple(np.ascontiguousarray(column) for column in columns)
 
 
-def _figures(snapshot: Snapshot, floor: tuple[int, int] | None) -> str:
+def _missed(snapshot: Snapshot, floor: tuple[int, int] | None) -> str:
+    misses, slots = (snapshot.figures.get(n, _UNHEARD) for n in ('deadline_misses', 'slots'))
+    beside = f'{floor[1]} of {floor[0]}' if floor else _UNHEARD
+    return f'missed {misses} of {slots} slots; floor {beside}'
+
+
+def _figures(snapshot: Snapshot) -> str:
     figures = snapshot.figures
 
     def get(name: str) -> str:
@@ -145,9 +151,6 @@ def _figures(snapshot: Snapshot, floor: tuple[int, int] | None) -> str:
     counts = {k.removeprefix('count.'): v for k, v in figures.items() if k.startswith('count.')}
     counted = ', '.join(f'{name} {count}' for name, count in counts.items() if count != '0')
     rows = {
-        'rate': f'{get("rate_hz")} Hz',
-        'missed': f'{get("deadline_misses")} of {get("slots")}',
-        'floor': f'{floor[1]} of {floor[0]}' if floor else _UNHEARD,
         'lateness p99': f'{get("lateness_ms.p99")} ms',
         'sensor to command p99': f'{get("sensor_to_command_ms.p99")} ms',
         'safety': counted or (_UNHEARD if not figures else 'nothing to report'),

@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import viser
 from geometry_msgs.msg import Twist
 from rclpy.node import Node
 from rclpy.task import Future
@@ -18,11 +17,11 @@ from g1_policy_node.ros_process import declare
 from g1_policy_node.run_folder import VIEW_URL, write_json
 from g1_policy_node.tools.floor import read_live
 from g1_policy_node.tools.monitor import Listener, Velocity
+from g1_policy_node.view.loopback import LOOPBACK, serve
 from g1_policy_node.view.panel import Button, Panel
 from g1_policy_node.view.scene import UPRIGHT, Base, RobotScene
 
 PLOT_PERIOD_S = 0.25
-LOOPBACK = '127.0.0.1'
 
 PARAMETERS: dict[str, tuple[Any, str]] = {
     'port': (8080, 'port on this machine; the next free one if it is taken'),
@@ -61,7 +60,7 @@ class View:
         self._commands = node.create_publisher(Twist, 'cmd_vel', 1) if drives else None
         self._clients = {b: node.create_client(s[1], s[0]) for b, s in _SERVICES.items()}
         self._robot_reset = node.create_client(Trigger, 'g1_sim/reset')
-        self._server = viser.ViserServer(LOOPBACK, given['port'], label='g1', verbose=False)
+        self._server = serve(given['port'])
         self._scene = RobotScene(self._server)
         start = (given['vx'], given['vy'], given['wz'])
         self._panel = Panel(self._server, contract.commands, start, drives)

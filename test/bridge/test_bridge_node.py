@@ -25,6 +25,12 @@ pytestmark = pytest.mark.ros
 class NoWriters:
     deaths = 0
 
+    def __init__(self) -> None:
+        self.ended: list[int] = []
+
+    def end(self, pid: int) -> None:
+        self.ended.append(pid)
+
     def tend(self) -> None:
         pass
 
@@ -35,7 +41,8 @@ class Bench:
         self.node, self.tester = Node('g1_bridge'), Node('tester')
         self.link = Link()
         self.writer = Link(self.link.descriptors)
-        self.bridge = BridgeNode(self.node, contract, self.link, NoWriters(), 200.0)
+        self.writers = NoWriters()
+        self.bridge = BridgeNode(self.node, contract, self.link, self.writers, 200.0)
         self.got: dict[type, list] = {JointState: [], Imu: [], String: []}
         for kind, topic, qos in (
             (JointState, 'joint_states', SENSOR_QOS),
@@ -79,7 +86,7 @@ class Bench:
         now = time.monotonic_ns()
         data, note = bytes(state.data), pack_note(cause, answer)
         following = not cause
-        report = Report(7, 1, now, now, 0, following, 0, 0, 0, resets, 0, data, note)
+        report = Report(7, 1, now, now, 0, following, following, 0, 0, 0, resets, 0, data, note)
         self.writer.report.write(report.pack())
 
     def until(self, condition: Callable[[], object], **says) -> None:
@@ -140,6 +147,14 @@ def test_the_status_says_why_it_damps_and_when_it_does_not(bench) -> None:
 
     bench.until(lambda: said('DAMPING: the reason'), cause='the reason')
     bench.until(lambda: said('FOLLOWING'), cause='')
+
+
+def test_a_writer_that_says_nothing_any_more_is_killed(bench) -> None:
+    bench.report()
+    end = time.monotonic() + 20.0
+    while not bench.writers.ended and time.monotonic() < end:
+        time.sleep(0.01)
+    assert set(bench.writers.ended) == {7}
 
 
 def test_an_estop_is_passed_on(bench) -> None:

@@ -6,8 +6,8 @@ from g1_policy_node.bridge.guard import Guard
 from g1_policy_node.bridge.hardware import ACCEPTABLE
 from g1_policy_node.bridge.link import pack_command, unpack_command
 from g1_policy_node.bridge.messages import LOW_CMD, LOW_STATE, Message
+from g1_policy_node.driver import JointCommand
 from g1_policy_node.joints import G1_JOINT_NAMES
-from g1_policy_node.sim.driver import JointCommand
 
 QUATERNION_WXYZ = (0.9, 0.1, -0.2, 0.3)
 LOCKED = ('waist_roll_joint', 'waist_pitch_joint')

@@ -1,15 +1,17 @@
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 
 from g1_policy_node.bridge.guard import BAD_CRC_STREAK, OVER_TEMPERATURE, Guard, Measured
+from g1_policy_node.driver import JointCommand
 from g1_policy_node.joints import G1_JOINT_NAMES
-from g1_policy_node.sim.driver import JointCommand
 
 MS = 1_000_000
 POSE = np.linspace(-0.1, 0.1, 29)
 SILENCE = 100 * MS
+TICKS = itertools.count(1_000_000, 2)
 
 
 def ready(contract, **settings) -> Guard:
@@ -20,8 +22,8 @@ def ready(contract, **settings) -> Guard:
 
 
 def measured(**changes) -> Measured:
-    state = Measured(POSE.copy(), np.full((29, 2), 40.0), np.zeros(29, dtype=np.uint32), 5)
-    return state._replace(**changes)
+    motors = POSE.copy(), np.full((29, 2), 40.0), np.zeros(29, dtype=np.uint32)
+    return Measured(*motors, 5, next(TICKS))._replace(**changes)
 
 
 def command(contract, now: int, **changes) -> JointCommand:
@@ -85,7 +87,16 @@ def test_a_command_for_another_contract_is_refused(contract) -> None:
 def silent_state(guard, contract):
     guard.command(command(contract, 1090 * MS), 1090 * MS)
     assert guard.target(1101 * MS) is None
-    return 'no LowState for 101 ms'
+    return 'no new LowState for 101 ms'
+
+
+def repeated_state(guard, contract):
+    tick = guard._measured.tick
+    for now in range(1001, 1102):
+        guard.state(measured(tick=tick), now * MS)
+    guard.command(command(contract, 1101 * MS), 1101 * MS)
+    assert guard.target(1101 * MS) is None
+    return 'no new LowState for 101 ms'
 
 
 def bad_crcs(guard, contract):
@@ -108,6 +119,16 @@ def hot_motor(guard, contract):
     return f'waist_yaw_joint is at {OVER_TEMPERATURE:.0f} C'
 
 
+def no_position(guard, contract):
+    guard.state(measured(position=np.where(np.arange(29) == 3, np.nan, POSE)), 1010 * MS)
+    return 'left_knee_joint is at no finite position'
+
+
+def other_machine(guard, contract):
+    guard.state(measured(mode_machine=6), 1010 * MS)
+    return 'mode_machine was 5, now 6'
+
+
 def estop(guard, contract):
     guard.estop('the operator')
     return 'estop by the operator'
@@ -118,7 +139,8 @@ def rival(guard, contract):
     return 'somebody else sends LowCmd: participant 7'
 
 
-CAUSES = [silent_state, bad_crcs, motor_fault, hot_motor, estop, rival]
+LASTING = [silent_state, repeated_state, bad_crcs, motor_fault, hot_motor, no_position, rival]
+CAUSES = [*LASTING, other_machine, estop]
 
 
 @pytest.mark.parametrize('cause', CAUSES)
@@ -134,7 +156,7 @@ def test_every_cause_damps_says_why_and_latches_until_reset(guard, contract, cau
     assert not is_latched(guard, contract, 1112 * MS)
 
 
-@pytest.mark.parametrize('cause', [silent_state, bad_crcs, motor_fault, hot_motor, rival])
+@pytest.mark.parametrize('cause', LASTING)
 def test_reset_is_refused_while_the_cause_lasts(guard, contract, cause) -> None:
     cause(guard, contract)
     assert guard.reset(1102 * MS)
@@ -148,6 +170,39 @@ def test_fewer_damaged_states_than_a_streak_are_left_out_and_counted(guard) -> N
         guard.state(measured(), 1010 * MS)
     assert guard.target(1020 * MS) is not None
     assert guard.bad_crcs == 3 * (BAD_CRC_STREAK - 1)
+
+
+def test_a_tick_that_goes_back_damps_until_it_has_risen_for_a_second(guard, contract) -> None:
+    guard.state(measured(tick=500_000), 1010 * MS)
+    assert guard.target(1010 * MS) is None
+    assert 'tick of LowState went back' in guard.latched
+    guard.state(measured(tick=500_002), 1012 * MS)
+    assert guard.reset(1012 * MS)
+    guard.state(measured(tick=501_002), 2012 * MS)
+    assert guard.reset(2012 * MS) == ''
+
+
+def test_two_senders_of_low_state_are_never_followed(contract) -> None:
+    guard = ready(contract)
+    for i in range(1, 400):
+        guard.state(measured(tick=2 * i if i % 50 else 10**6), 2 * i * MS)
+        guard.command(command(contract, 2 * i * MS), 2 * i * MS)
+        assert guard.target(2 * i * MS) is None or i <= 50
+
+
+def test_a_tick_that_runs_over_its_32_bits_has_not_gone_back(contract) -> None:
+    guard = ready(contract)
+    for i in range(10):
+        guard.state(measured(tick=(2**32 - 10 + 2 * i) % 2**32), 2 * i * MS)
+        assert guard.blocked(2 * i * MS) == ''
+
+
+def test_a_second_sender_of_commands_is_not_heard(guard, contract) -> None:
+    guard.command(command(contract, 1002 * MS, sequence=900), 1002 * MS)
+    other = command(contract, 1004 * MS, sequence=5, position=POSE - 0.1)
+    guard.command(other, 1004 * MS)
+    np.testing.assert_array_equal(guard.target(1004 * MS), POSE + 0.05)
+    assert guard.refused == 1
 
 
 def test_it_follows_nothing_before_it_has_listened_for_rivals(contract) -> None:

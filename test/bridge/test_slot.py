@@ -84,3 +84,35 @@ def test_what_a_reader_takes_is_whole_while_the_writer_is_killed_again_and_again
     slot.take()
     slot.write(b'mine')
     assert slot.take() == b'mine'
+
+
+READER = """
+import sys
+from g1_policy_node.bridge.slot import Slot
+slot = Slot(int(sys.argv[1]))
+while True:
+    if slot.take():
+        print(flush=True)
+"""
+
+
+def test_a_reader_killed_again_and_again_costs_the_writer_and_other_readers_nothing() -> None:
+    slot = Slot()
+    other = Slot(slot.descriptor)
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, '-c', READER, str(slot.descriptor)],
+            pass_fds=[slot.descriptor],
+            stdout=subprocess.PIPE,
+        )
+        try:
+            os.set_blocking(process.stdout.fileno(), False)
+            end = time.monotonic() + 20.0
+            while not process.stdout.read() and time.monotonic() < end:
+                slot.write(b'again')
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+        slot.write(b'after')
+        assert other.take() == b'after'

@@ -117,7 +117,9 @@ def test_each_check_knows_good_from_bad(finding, level) -> None:
     [
         (Heard(('/sim', '/bridge'), 400.0, 1.0), 'fail', '2 senders: /sim, /bridge'),
         (Heard(('/sim',), 0.0, None), 'fail', '/sim publishes nothing'),
-        (Heard((), 0.0, None), 'pass', 'nobody'),
+        (Heard((), 0.0, None), 'warn', 'nobody publishes joint_states'),
+        (Heard(('/sim',), 40.0, 1.0), 'warn', '40 Hz'),
+        (Heard(('/sim',), 200.0, 70.0), 'warn', '70.0 ms old'),
         (Heard(('/sim',), 200.0, 1.25), 'pass', '200 Hz from /sim, newest 1.2 ms old'),
     ],
 )
@@ -125,6 +127,26 @@ def test_a_topic_has_one_sender_that_sends(heard, level, says) -> None:
     [finding] = network.topics({'joint_states': heard})
     assert finding.level.value == level
     assert says in finding.found
+
+
+def test_what_only_speaks_when_it_has_to_may_be_silent_but_is_not_passed() -> None:
+    [finding] = network.topics({'cmd_vel': Heard(('/joy',), 0.0, None)})
+    assert finding.level is Level.WARN
+    [finding] = network.topics({'g1_policy/mode': Heard(('/g1_policy',), 0.5, 9000.0)})
+    assert finding.level is Level.PASS
+
+
+def test_what_cannot_be_looked_at_is_never_a_pass(tmp_path) -> None:
+    (tmp_path / 'lo').mkdir()
+    unseen = [
+        *host.governor(tmp_path),
+        *host.interface('', tmp_path),
+        *network.topics({name: Heard((), 0.0, None) for name in network.TOPICS}),
+        *host.clock_source(tmp_path / 'none'),
+        *host.versions('', {'numpy': '1'}),
+    ]
+    assert {finding.level for finding in unseen} == {Level.WARN}
+    assert len(unseen) == 5
 
 
 def robot(contract, **changes) -> dict[str, Finding]:

@@ -110,6 +110,21 @@ def test_it_opens_with_any_part_missing_and_says_which(tmp_path: Path, name: str
     json.loads(reader.data['curves'], parse_constant=pytest.fail)
 
 
+def test_every_trip_is_explained_and_linked(tmp_path: Path) -> None:
+    merged(tmp_path, lambda _: None)
+    (tmp_path / 'trips').mkdir()
+    about = {'mode': 'HOLD', 'layer': 'stale', 'reason': 'imu is stale', 'counters': {}}
+    now = T0 + TICK * np.arange(40, 101)
+    np.savez(tmp_path / 'trips' / 'trip-001-HOLD-stale.npz', about=json.dumps(about), now=now)
+    (tmp_path / 'trips' / 'trip-002-DAMP-tilt.npz').write_bytes(b'cut short')
+    merge_run(tmp_path)
+    reader = read((tmp_path / 'report.html').read_text())
+    assert '1.00 HOLD stale imu is stale trips/trip-001-HOLD-stale.npz' in reader.text
+    assert 'trip-002-DAMP-tilt.npz: not a file of the black box' in reader.text
+    links = [attributes['href'] for tag, attributes in reader.tags if tag == 'a']
+    assert links == ['trips/trip-001-HOLD-stale.npz', 'trips/trip-002-DAMP-tilt.npz']
+
+
 def test_an_empty_run_has_a_report_too(tmp_path: Path) -> None:
     (tmp_path / 'run').mkdir()
     merge_run(tmp_path / 'run')

@@ -55,8 +55,16 @@ def test_the_processes_are_those_of_the_real_robot_and_a_peer_on_loopback(tmp_pa
 @pytest.mark.slow
 def test_a_killed_router_is_damped_by_the_writer(tmp_path) -> None:
     # How fast it is damped, and whether it walks, is the machine's affair here.
-    rehearse('', 0.1, ['policy_node'], str(tmp_path))
-    [trial] = json.loads((tmp_path / 'rehearsal.json').read_text())['trials']
-    if 'tilted' in trial['problem'] or trial['fell_before']:
-        pytest.skip('the machine was too busy to walk')
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        rehearse('', 0.1, ['policy_node'], str(folder))
+        [trial] = json.loads((folder / 'rehearsal.json').read_text())['trials']
+        if not trial['problem'] and not trial['fell_before']:
+            break
+    if trial['fell_before'] or 'tilted' in trial['problem']:
+        pytest.skip('fell three times: the machine is too busy to walk')
+    assert not trial['problem'], trial
     assert trial['damped_s'] is not None, trial
+    told = Events(folder / 'policy_node/events.jsonl')
+    assert told.doing() in ('damping', 'silent'), 'followed again without a router'
+    assert json.loads((folder / 'doctor.json').read_text())['findings']

@@ -17,12 +17,16 @@ pytest.importorskip('selenium', reason='selenium is not installed')
 
 import numpy as np
 import rclpy
+import viser
 from geometry_msgs.msg import Twist
 from PIL import Image
 from rclpy.node import Node
 from selenium import webdriver
 from selenium.common.exceptions import TimeoutException
 from std_msgs.msg import String
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
 from g1_policy_node.bringup import Options, processes, write_parameters
 from g1_policy_node.newest import EVERY_LATCHED_QOS, NewestMessage
@@ -147,6 +151,19 @@ def test_only_this_machine_is_served(url: str) -> None:
     }
 
 
+@pytest.mark.parametrize('origin', ['http://example.org', 'http://127.0.0.1.example.org', 'null'])
+def test_a_page_of_another_site_is_refused(url: str, origin: str) -> None:
+    protocol = Subprotocol(f'viser-v{viser.__version__}')
+    place = url.replace('http', 'ws')
+    with (
+        pytest.raises(InvalidStatus, match='403'),
+        connect(place, origin=Origin(origin), subprotocols=[protocol]),
+    ):
+        pass
+    with connect(place, origin=Origin(url), subprotocols=[protocol], max_size=None) as own:
+        assert own.recv(PATIENCE_S)
+
+
 def test_the_sliders_are_the_command(walk: Walk, url: str) -> None:
     assert until('a command', walk.vx) == 0.5
 
@@ -159,8 +176,25 @@ def test_the_page_shows_a_robot_that_moves(walk: Walk, browser: Any) -> None:
     until('a motion', lambda: (robot(browser, file) ^ seen[0]).sum() > 40)
 
 
-def test_the_estop_button_damps(walk: Walk, browser: Any) -> None:
+def press(browser: Any, name: str, answer: str) -> None:
+    until('the panel', lambda: button(browser, name)).click()
+    until('the answer on the page', lambda: answer in browser.page_source)
+
+
+def test_stand_zeroes_the_sliders_and_run_follows_them_again(walk: Walk, browser: Any) -> None:
     until('RUN', lambda: walk.mode().startswith('RUN'))
-    until('the panel', lambda: button(browser, 'E-STOP')).click()
+    press(browser, 'Stand', 'standing; still in RUN')
+    until('a zero command', lambda: walk.vx() == 0.0)
+    press(browser, 'Run', 'following cmd_vel')
+
+
+def test_push_pushes_the_robot(walk: Walk, browser: Any) -> None:
+    press(browser, 'Push', 'pushed by 0.8 m/s')
+
+
+def test_the_estop_button_damps_until_reset(walk: Walk, browser: Any) -> None:
+    until('RUN', lambda: walk.mode().startswith('RUN'))
+    press(browser, 'E-STOP', 'damped')
     until('DAMP', lambda: walk.mode().startswith('DAMP: e-stop requested'))
-    until('the answer on the page', lambda: 'damped' in browser.page_source)
+    press(browser, 'Reset', 'reset; waiting')
+    until('RUN again', lambda: walk.mode().startswith('RUN'))

@@ -1,4 +1,4 @@
-"""When the next physics step is due: in real time, or one tick per command."""
+"""When a driver's next step is due: in real time, or one tick per command."""
 
 import time
 from collections.abc import Callable

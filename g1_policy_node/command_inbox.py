@@ -1,4 +1,4 @@
-"""Reads topics from the physics thread itself, when it wants to and outside any executor."""
+"""Reads a driver's topics from its own loop, when it wants to and outside any executor."""
 
 import time
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from g1_policy_node.driver import JointCommand
 from g1_policy_node.newest import COMMAND_QOS, EVERY_LATCHED_QOS, NewestMessage
-from g1_policy_node.sim.driver import JointCommand
 from g1_policy_node.types import Mode
 
 

@@ -1,6 +1,6 @@
 """Real-time pace and lock-step, on a fake clock."""
 
-from g1_policy_node.sim.pacing import LockStep, RealTimePace
+from g1_policy_node.pacing import LockStep, RealTimePace
 
 MS = 1_000_000
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from g1_policy_node.contract import Contract
-from g1_policy_node.sim.driver import CommandWatch, JointCommand
+from g1_policy_node.contract import Contract, load_contract
+from g1_policy_node.driver import CommandWatch, JointCommand
+from g1_policy_node.paths import find_data
 from g1_policy_node.sim.robot import MujocoRobot
 from g1_policy_node.types import Array
 
@@ -127,7 +128,8 @@ def test_refused_commands_count_as_silence(watch: CommandWatch) -> None:
     assert watch.target(101 * MS) is None
 
 
-def test_order_of_the_command_does_not_change_the_motion(contract: Contract) -> None:
+def test_order_of_the_command_does_not_change_the_motion() -> None:
+    contract: Contract = load_contract(find_data('policies/g1_walk/policy.yaml'))
     default = contract.per_joint('default_position')
     rng = np.random.default_rng(3)
 
