@@ -153,13 +153,15 @@ def load_bundle(path: Path) -> Bundle:
     return Bundle(path, contract, weights, golden.observations, golden.actions, manifest)
 
 
-def check_actor(bundle: Bundle, actor: Actor) -> float:
-    """Return the largest difference of the actor's actions from the golden ones.
+def check_actor(bundle: Bundle, actor: Actor, every: int = 1) -> float:
+    """Return the largest difference of the actor's actions from the golden ones, or every n-th.
 
     Raises UserError where it is above ACTION_TOLERANCE or not finite.
     """
     try:
-        return action_difference(actor, bundle.golden_observations, bundle.golden_actions)
+        return action_difference(
+            actor, bundle.golden_observations[::every], bundle.golden_actions[::every]
+        )
     except UserError as error:
         raise UserError(f'{bundle.path}: {error}') from None
 

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from g1_policy_node.actor import Actor
 from g1_policy_node.types import UserError
 
+RECHECK_EVERY = 8
+"""A switch compares every 8th golden action: `~/estop` waits behind it, less than a period."""
+
 _NAME = re.compile(r'cpu|cuda:\d+')
 
 
@@ -49,9 +52,9 @@ def prepared_devices(requested: Sequence[str]) -> tuple[str, ...]:
 class ActorPool:
     """The actors of every prepared device: loaded, warmed and checked before arming.
 
-    `load` builds a warm actor on a device; `check` returns its largest difference from the
-    golden actions, or raises UserError; `predict` returns the p99 in s to expect of a pass on it.
-    A device above `budget` s is refused; the cpu, which has to be there when another fails, is
+    `load` builds a warm actor on a device; `check` returns its largest difference from every
+    n-th golden action, or raises UserError; `predict` returns the p99 in s to expect of a pass on
+    it. A device above `budget` s is refused; the cpu, which has to be there when another fails, is
     not asked. `differences` and `predicted` keep what they said.
     """
 
@@ -59,14 +62,14 @@ class ActorPool:
         self,
         devices: Sequence[str],
         load: Callable[[str], Actor],
-        check: Callable[[Actor], float],
+        check: Callable[[Actor, int], float],
         predict: Callable[[Actor], float],
         budget: float,
     ) -> None:
         self._check = check
         self._budget = budget
         self._actors = {device: load(device) for device in devices}
-        self.differences = {device: check(actor) for device, actor in self._actors.items()}
+        self.differences = {device: check(actor, 1) for device, actor in self._actors.items()}
         self.predicted = {
             device: predict(actor) for device, actor in self._actors.items() if device != 'cpu'
         }
@@ -91,7 +94,7 @@ class ActorPool:
         if device == in_use:
             return
         try:
-            self._check(actor)
+            self._check(actor, RECHECK_EVERY)
         except RuntimeError as error:  # a device that once failed may never answer again
             said = (str(error).splitlines() or [repr(error)])[0]
             raise UserError(f'{device} cannot be used: {said}') from None

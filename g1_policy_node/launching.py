@@ -169,8 +169,15 @@ def replay(context: LaunchContext) -> list[Action]:
     player += ['--clock'] if options.use_sim_time else []
     player += ['--loop'] if loop.lower() == 'true' else []
     actions = _start(options, replay_processes(options, bag, player))
-    over = OnProcessExit(target_action=actions[-1], on_exit=[Shutdown(reason='the tape is over')])
+    over = OnProcessExit(target_action=actions[-1], on_exit=_tape_over)
     return [*actions, RegisterEventHandler(over)]
+
+
+def _tape_over(event: ProcessExited, context: LaunchContext) -> list[Action]:
+    if event.returncode != 0:
+        # The one way to make `ros2 launch` itself exit non-zero.
+        raise RuntimeError('the tape was not replayed as recorded')
+    return [Shutdown(reason='the tape is over')]
 
 
 class Ending:

@@ -53,7 +53,8 @@ class PolicyNode(LifecycleNode):
         self._started = f'{time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())}-{os.getpid()}'
         self._transitions: list[dict[str, Any]] = []
         self._lock = threading.Lock()
-        self._tick_clock: TickClock = SteadyClock()
+        simulated = self.get_parameter('use_sim_time').value
+        self._tick_clock: TickClock = SimulatedClock(self) if simulated else SteadyClock()
         self._mode_publisher = self.create_publisher(String, '~/mode', LATCHED_QOS)
         self.modes = ModeLatch(self._on_mode)
         self._on_mode(self.modes.mode, self.modes.reason)
@@ -132,8 +133,6 @@ class PolicyNode(LifecycleNode):
         self._settings = settings = read_settings(self)
         self._prepared = prepared = prepare(settings, self.modes)
         contract = prepared.bundle.contract
-        simulated = self.get_parameter('use_sim_time').value
-        self._tick_clock = SimulatedClock(self) if simulated else SteadyClock()
         self._io = RouterIo(self, contract, settings.cmd_vel_stamped)
         for device, difference in prepared.actors.differences.items():
             self.get_logger().info(f'{device}: prepared, golden actions within {difference:.1e}')

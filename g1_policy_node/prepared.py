@@ -104,7 +104,7 @@ def prepare(
     actors = ActorPool(
         prepared_devices(settings.devices),
         lambda device: load_actor(bundle.contract.network, bundle.weights, device),
-        lambda actor: check_actor(bundle, actor),
+        lambda actor, every: check_actor(bundle, actor, every),
         lambda actor: predicted_p99(
             actor, bundle.golden_observations[:PREDICTION_PASSES], bundle.contract.step_dt
         ),

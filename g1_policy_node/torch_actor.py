@@ -67,14 +67,27 @@ class TorchActor:
     @torch.inference_mode()
     def __call__(self, observation: Row) -> Row:
         """Return the raw action (N,) for one observation (n,), or (batch, N) for (batch, n)."""
+        self.write(observation)
+        self.start()
+        self.wait()
+        return self._action
+
+    def write(self, observation: Row) -> None:
+        """Take the observation into the host buffer."""
         self._observation[...] = observation
+
+    def start(self) -> None:
+        """Run every stage; on CUDA they are only under way then."""
         if self.stream is None:
             self.launch()
         else:
             with torch.cuda.stream(self.stream):
                 self.launch()
+
+    def wait(self) -> None:
+        """Wait until the action is on the host."""
+        if self.stream is not None:
             self.stream.synchronize()
-        return self._action
 
     def launch(self) -> None:
         """Run every stage on what the host buffer holds; on CUDA without waiting for it."""

@@ -5,6 +5,7 @@ import pytest
 
 from g1_policy_node import devices
 from g1_policy_node.devices import (
+    RECHECK_EVERY,
     ActorPool,
     check_device_name,
     predicted_p99,
@@ -19,7 +20,7 @@ class StubActor:
 
 
 def pool(*names: str) -> ActorPool:
-    return ActorPool(names, StubActor, lambda actor: 0.0, lambda actor: 0.001, 0.01)
+    return ActorPool(names, StubActor, lambda actor, every: 0.0, lambda actor: 0.001, 0.01)
 
 
 @pytest.mark.parametrize('name', ['gpu', 'cuda', 'CPU', 'cuda:', 'cuda:-1', 'cuda:x', '', 'cpu '])
@@ -66,18 +67,20 @@ def test_actions_are_compared_again_before_a_device_takes_over() -> None:
     actors = ActorPool(
         ['cpu', 'cuda:0'],
         StubActor,
-        lambda actor: seen.append(actor.device) or 0.0,
+        lambda actor, every: seen.append((actor.device, every)) or 0.0,
         lambda actor: 0.001,
         0.01,
     )
     actors.recheck('cuda:0', in_use='cpu')
     actors.recheck('cpu', in_use='cpu')  # in use: its arrays belong to the tick
-    assert seen == ['cpu', 'cuda:0', 'cuda:0']
+    assert seen == [('cpu', 1), ('cuda:0', 1), ('cuda:0', RECHECK_EVERY)]
 
 
 def test_a_device_predicted_over_the_budget_is_refused_with_both_figures() -> None:
     slow = {'cpu': 1.0, 'cuda:0': 0.0123}
-    actors = ActorPool(slow, StubActor, lambda actor: 0.0, lambda actor: slow[actor.device], 0.01)
+    actors = ActorPool(
+        slow, StubActor, lambda actor, every: 0.0, lambda actor: slow[actor.device], 0.01
+    )
     with pytest.raises(UserError, match=r'predicted p99 of 12\.30 ms is over the budget of 10 ms'):
         actors.recheck('cuda:0', in_use='cpu')
     assert actors.get('cpu').device == 'cpu'  # it has to be there when another fails
@@ -85,7 +88,7 @@ def test_a_device_predicted_over_the_budget_is_refused_with_both_figures() -> No
 
 
 def test_a_device_that_errs_when_compared_again_is_refused_in_one_line() -> None:
-    def check(actor: StubActor) -> float:
+    def check(actor: StubActor, every: int) -> float:
         if broken:
             raise RuntimeError('CUDA error: an illegal memory access\nadvice for developers')
         return 0.0

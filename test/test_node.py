@@ -13,6 +13,7 @@ from rclpy.parameter import Parameter
 from rig import TICK_NS, Rig, stamp
 from samples import CONTRACT
 from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
 
 from g1_policy_node.actor import load_actor
 from g1_policy_node.bundle import load_bundle, resolve_bundle
@@ -219,6 +220,33 @@ def test_a_prepared_device_is_swapped_in_between_two_ticks_and_answers_when_done
         assert rig.node._prepared.router.policy.actor.device == device
         assert rig.step() is not None
     assert rig.node._loop.misses.misses == 0
+
+
+def test_estop_is_answered_right_behind_the_comparison_of_a_switch(make_rig, monkeypatch) -> None:
+    """It may not wait for more passes than fit into a period, at a tenth of a millisecond each."""
+    monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
+    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
+    monkeypatch.setattr('g1_policy_node.prepared.load_actor', stand_in_actor)
+    rig = make_rig(auto_run=True)
+    rig.until_mode('RUN')
+    pressed, passes = [], []
+    estop = rig.tester.create_client(Trigger, 'g1_policy/estop')
+    assert estop.wait_for_service(20.0)
+    actor = rig.node._prepared.actors.get('cuda:0')
+    run = type(actor).__call__
+
+    def watched(self, observation):
+        if self is actor:
+            pressed or pressed.append(estop.call_async(Trigger.Request()))
+            passes.append(rig.mode)
+        return run(self, observation)
+
+    monkeypatch.setattr(type(actor), '__call__', watched)
+    rig.set_parameter('device', 'cuda:0')
+    rig.until(pressed[0].done, 'the answer of e-stop')
+    assert pressed[0].result().success
+    assert rig.mode == 'DAMP'
+    assert 0 < len(passes) <= 100
 
 
 def test_a_prepared_device_whose_actions_differ_is_refused(make_rig, monkeypatch) -> None:

@@ -77,6 +77,8 @@ def read_bag(path: Path) -> Bag:
         raise UserError(f'{path}: no such bag')
     try:
         bag = _read(path)
+    except UserError:
+        raise
     except (ReaderError, OSError, sqlite3.Error) as error:
         raise UserError(f'{path}: {" ".join(str(error).split())}') from None
     except Exception as error:  # a broken file raises whatever its bytes lead to

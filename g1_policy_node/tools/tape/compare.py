@@ -70,7 +70,7 @@ def compare(tape: Tape, bundle: Bundle, request: Request, say: Progress) -> dict
         'batches': cells,
         'actions': _differences(variants, held, len(rows)),
         'machine': {**while_paced, 'after': machine.state()},
-        'not_measured': _not_measured(devices),
+        'not_measured': _not_measured(devices, _uneven(parts)),
         'weights_sha256': bundle.weights_sha256,
         'contract_sha256': bundle.contract_sha256,
     }
@@ -84,9 +84,14 @@ def _paced(
     """Return the seconds and their figures by variant at `period`, and the machine's state."""
     seconds = len(rows) * period * len(variants)
     say(f'{len(variants)} ways, {len(rows)} rows each at {1 / period:g} Hz: {seconds:.0f} s')
-    before, during = machine.state(), []
+    before, during, used = machine.state(), [], machine.used()
     spent = measure.paced(variants, rows, period, BLOCK, lambda: during.append(os.getloadavg()[0]))
-    state = {'before': before, 'at_its_end': machine.state(), 'load_during': spread_of(during)}
+    state = {
+        'before': before,
+        'others_during': machine.busiest(used, machine.used()),
+        'load_during': spread_of(during),
+        'at_its_end': machine.state(),
+    }
     return spent, {name: measure.figures(taken) for name, taken in spent.items()}, state
 
 
@@ -138,8 +143,17 @@ def _differences(variants: Sequence[Variant], held: Observations, count: int) ->
     }
 
 
-def _not_measured(devices: Sequence[str]) -> list[str]:
-    missing = []
+def _uneven(parts: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Return the variants whose parts do not add up to the whole, with their share of it."""
+    shares = {name: measure.parts_share(figures) for name, figures in parts.items()}
+    return {name: s for name, s in shares.items() if abs(s - 1.0) > measure.PARTS_TOLERANCE}
+
+
+def _not_measured(devices: Sequence[str], uneven: dict[str, float]) -> list[str]:
+    missing = [
+        f'the parts of {name}: they add up to {share:.0%} of a whole pass'
+        for name, share in uneven.items()
+    ]
     if not any(device.startswith('cuda') for device in devices):
         missing.append('cuda: no CUDA device was asked for (--devices cpu,cuda:0)')
     if not measure.has_torch():

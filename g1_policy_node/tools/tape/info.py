@@ -10,7 +10,7 @@ from g1_policy_node.tools.tape.topics import IMU, JOINTS, MODE, ODOM, STEP, TARG
 
 GAP_PERIODS = 2.0
 LOSS_LIMIT = 0.005
-"""Share of a topic's messages, at its own median rate, that may be missing."""
+"""Share of a topic's messages that may be missing."""
 
 _PERIODIC = (JOINTS, IMU, ODOM, TARGETS, STEP)
 
@@ -18,7 +18,11 @@ _PERIODIC = (JOINTS, IMU, ODOM, TARGETS, STEP)
 def describe(tape: Tape, step_ns: int = 20_000_000) -> dict[str, Any]:
     """Return rates, gaps and losses by topic, 50 Hz coverage and the ages of the sensors."""
     held = [m.received for topic in tape.bag.topics.values() for m in topic.messages]
-    topics = {name: _topic(tape, name) for name in sorted(tape.bag.topics)}
+    required = {tape.names[name] for name in _PERIODIC if name in tape.names}
+    topics = {
+        name: _topic(tape, name, step_ns if name in required else None)
+        for name in sorted(tape.bag.topics)
+    }
     return {
         'path': str(tape.bag.path),
         'storage': tape.bag.storage,
@@ -33,7 +37,12 @@ def describe(tape: Tape, step_ns: int = 20_000_000) -> dict[str, Any]:
     }
 
 
-def _topic(tape: Tape, name: str) -> dict[str, Any]:
+def _topic(tape: Tape, name: str, longest_ns: int | None) -> dict[str, Any]:
+    """Return a topic's figures; `longest_ns` is the period that the walk needs it at.
+
+    What is missing is judged at its own median period, or at the walk's where that is shorter: a
+    topic that loses every second message would else look like one of half the rate.
+    """
     kind, messages = tape.bag.topics[name]
     times = np.array([m.received for m in messages])
     if len(times) < 3 or kind == 'std_msgs/msg/String':  # no rate: a mode comes when it changes
@@ -41,7 +50,8 @@ def _topic(tape: Tape, name: str) -> dict[str, Any]:
     spans = np.diff(times) / 1e6
     period = float(np.median(spans))
     # Two that come together after a stall are no loss: what counts is the whole span.
-    expected = round((times[-1] - times[0]) / 1e6 / period) + 1 if period else len(times)
+    due = min(period, longest_ns / 1e6) if longest_ns else period
+    expected = round((times[-1] - times[0]) / 1e6 / due) + 1 if due else len(times)
     return {
         'type': kind,
         'messages': len(times),
@@ -49,6 +59,7 @@ def _topic(tape: Tape, name: str) -> dict[str, Any]:
         'period_ms': spread(spans),
         'gaps': int(np.sum(spans > GAP_PERIODS * period)),
         'longest_gap_ms': float(spans.max()),
+        'due_every_ms': due,
         'missing': max(0, expected - len(times)),
     }
 
@@ -83,7 +94,8 @@ def _complete(tape: Tape, topics: dict[str, Any]) -> dict[str, Any]:
         missing, count = figures.get('missing') or 0, figures.get('messages') or 0
         if missing > LOSS_LIMIT * (missing + count):
             problems.append(
-                f'{name}: {missing} of {missing + count} missing at its own median rate'
+                f'{name}: {missing} of {missing + count} missing, '
+                f'at one every {figures["due_every_ms"]:.1f} ms'
             )
     problems += list(tape.bag.notes)
     if MODE not in tape.names:

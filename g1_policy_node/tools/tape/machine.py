@@ -3,8 +3,9 @@
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _QUERY = (
     'index',
@@ -20,6 +21,49 @@ _QUERY = (
     'utilization.gpu',
     'memory.used',
 )
+
+
+LISTED = 8
+SHARE = 0.01
+"""Of a core: processes below it are not named."""
+
+
+class Used(NamedTuple):
+    """Processor seconds of every process so far, by (pid, name), at monotonic `at` s."""
+
+    at: float
+    seconds: dict[tuple[int, str], float]
+
+
+def used() -> Used:
+    """Return what /proc says of every process; nothing where there is no /proc."""
+    tick = os.sysconf('SC_CLK_TCK')
+    seconds = {}
+    for file in Path('/proc').glob('[0-9]*/stat'):
+        try:
+            text = file.read_text()
+        except OSError:  # it has ended
+            continue
+        name, _, rest = text.partition('(')[2].rpartition(')')
+        fields = rest.split()
+        seconds[int(file.parent.name), name] = (int(fields[11]) + int(fields[12])) / tick
+    return Used(time.monotonic(), seconds)
+
+
+def busiest(before: Used, after: Used) -> list[dict[str, Any]]:
+    """Return the other processes that used a processor in between, in cores, busiest first."""
+    wall = after.at - before.at
+    spent = {
+        who: (seconds - before.seconds.get(who, 0.0)) / wall
+        for who, seconds in after.seconds.items()
+        if who[0] != os.getpid()
+    }
+    named = sorted(spent, key=lambda who: -spent[who])[:LISTED]
+    return [
+        {'pid': pid, 'name': name, 'cores': round(spent[pid, name], 3)}
+        for pid, name in named
+        if spent[pid, name] >= SHARE
+    ]
 
 
 def state() -> dict[str, Any]:

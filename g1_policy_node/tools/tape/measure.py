@@ -7,7 +7,7 @@ stops only once CUDA has been waited for.
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,9 @@ WARM_UP = 50
 BATCHES = (1, 4, 16, 64, 256, 4096)
 TIGHT_CALLS = 2000
 BATCH_SECONDS = 0.5
+PARTS_TOLERANCE = 0.05
+"""Share by which the parts of a pass may miss the whole; above it they are not accepted."""
+
 RESOLVED_P999 = 1000
 """Calls below which a p99.9 would only be the maximum."""
 
@@ -169,18 +172,48 @@ def _for_a_while(actor: Actor, many: Rows) -> NDArray[np.float64]:
 
 
 def parts(variant: Variant, rows: Rows, calls: int = 500) -> dict[str, Any]:
-    """Return p50 in us of each part of a pass, by CUDA events; on the cpu there is one part.
+    """Return p50 in us of whole passes and, from passes in between, of their parts.
 
-    A graph is one launch, so its parts are three graphs of their own, launched in a row; `launch`
-    is when the host was free again, `total` when the action was there.
+    `wall_us` are by the host's clock, one after the other, and have to add up to `total`: writing
+    the observation, then on the cpu each stage, on CUDA the launch and the wait for the action.
+    `device_us` are the stages on CUDA by its events; None on the cpu.
     """
-    if variant.device == 'cpu':
-        seconds = tight(variant.actor, rows, calls)
-        return {'forward': float(np.median(seconds) * 1e6), 'copies': 'none: it runs on the host'}
-    return _cuda_parts(variant, rows, calls)
+    if variant.path == 'numpy':
+        whole = float(np.median(tight(variant.actor, rows, calls)) * 1e6)
+        return {'total': whole, 'wall_us': {'forward': whole}, 'device_us': None}
+    import torch
+
+    actor: Any = variant.actor
+    on_cuda = variant.device != 'cpu'
+    steps = {'start': actor.start, 'wait': actor.wait} if on_cuda else actor.stages
+    spans = np.empty((calls + WARM_UP, 2 + len(steps)))
+    for i, span in enumerate(spans):
+        row = rows[i % len(rows)]
+        marks = [time.perf_counter_ns()]
+        actor(row)
+        marks.append(time.perf_counter_ns())
+        with torch.inference_mode():  # part of a pass, as the actor enters it too
+            actor.write(row)
+            marks.append(time.perf_counter_ns())
+            for step in steps.values():
+                step()
+                marks.append(time.perf_counter_ns())
+        span[:] = [marks[1] - marks[0], *np.diff(marks[1:])]
+    total, *wall = (float(ns) / 1e3 for ns in np.median(spans[WARM_UP:], axis=0))
+    return {
+        'total': total,
+        'wall_us': dict(zip(('write', *steps), wall, strict=True)),
+        'device_us': _device_parts(variant, rows, calls) if on_cuda else None,
+    }
 
 
-def _cuda_parts(variant: Variant, rows: Rows, calls: int) -> dict[str, Any]:
+def parts_share(figures: Mapping[str, Any]) -> float:
+    """Return what the parts by the host's clock add up to, as a share of the whole pass."""
+    return float(sum(figures['wall_us'].values()) / figures['total'])
+
+
+def _device_parts(variant: Variant, rows: Rows, calls: int) -> dict[str, float]:
+    """Return p50 in us of each stage by CUDA events; of a graph, as three graphs of their own."""
     import torch
 
     from g1_policy_node.torch_actor import capture
@@ -194,18 +227,12 @@ def _cuda_parts(variant: Variant, rows: Rows, calls: int) -> dict[str, Any]:
     rows_of: list[list[float]] = []
     with torch.inference_mode(), torch.cuda.stream(actor.stream):
         for i in range(calls + WARM_UP):
-            actor(rows[i % len(rows)])
-            began = time.perf_counter_ns()
-            actor.launch()
-            launched = time.perf_counter_ns() - began
-            actor.stream.synchronize()
-            whole = time.perf_counter_ns() - began
+            actor.write(rows[i % len(rows)])
             marks[0].record()
             for mark, stage in zip(marks[1:], stages.values(), strict=True):
                 stage()
                 mark.record()
             actor.stream.synchronize()
-            spans = [a.elapsed_time(b) * 1e3 for a, b in itertools.pairwise(marks)]
-            rows_of.append([launched / 1e3, whole / 1e3, *spans])
+            rows_of.append([a.elapsed_time(b) * 1e3 for a, b in itertools.pairwise(marks)])
     medians = np.median(np.array(rows_of[WARM_UP:]), axis=0)
-    return dict(zip(('launch', 'total', *stages), (float(m) for m in medians), strict=True))
+    return dict(zip(stages, (float(m) for m in medians), strict=True))

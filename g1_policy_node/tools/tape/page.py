@@ -39,6 +39,7 @@ def write_page(
         _curves({name: seconds * 1e6 for name, seconds in spent.items()}),
         '<p class="note">Share of calls that took longer. The tail on the right decides whether '
         'a walk loses a slot.</p>',
+        _others(summary['machine']),
         '<h2>The same in a tight loop</h2>',
         _latency(summary['tight_us']),
         '<p class="note">Not what a 50 Hz router sees: caches and clocks stay warm.</p>',
@@ -88,14 +89,24 @@ def _latency(figures: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _parts(parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     rows = [
-        (name, ', '.join(f'{k.replace("_", " ")} {_part(v)}' for k, v in figures.items()))
-        for name, figures in parts.items()
+        (name, f'{f["total"]:.1f}', _listed(f['wall_us']), _listed(f['device_us'] or {}))
+        for name, f in parts.items()
     ]
-    return ['<h2>Parts of a pass, median microseconds</h2>', _table(('', 'parts'), rows)]
+    heads = ('', 'whole', "parts, by the host's clock", 'on the GPU, by CUDA events')
+    return ['<h2>Parts of a pass, median microseconds</h2>', _table(heads, rows)]
 
 
-def _part(value: float | str) -> str:
-    return value if isinstance(value, str) else f'{value:.1f}'
+def _listed(parts: Mapping[str, float]) -> str:
+    return ', '.join(f'{name.replace("_", " ")} {us:.1f}' for name, us in parts.items()) or '-'
+
+
+def _others(machine: Mapping[str, Any]) -> str:
+    named = ', '.join(f'{p["name"]} {p["cores"]:.2f}' for p in machine['others_during'])
+    load = machine['load_during']['p50']
+    return (
+        f'<p class="note">Load average meanwhile {load:.1f}; other processes, in cores: '
+        f'{escape(named) or "none above 0.01"}.</p>'
+    )
 
 
 def _batches(cells: Sequence[Mapping[str, Any]]) -> list[str]:

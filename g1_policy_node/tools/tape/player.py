@@ -16,9 +16,10 @@ from rosgraph_msgs.msg import Clock
 from g1_policy_node.ros_process import run_ros_process
 from g1_policy_node.tools.spread import spread
 from g1_policy_node.tools.tape.tape import Tape
-from g1_policy_node.tools.tape.topics import JOINTS, PLAYED
+from g1_policy_node.tools.tape.topics import IMU, JOINTS, PLAYED
 
 START_PATIENCE_S = 5.0
+SETTLE_S = 0.3
 CLOCK_STEP_NS = 5_000_000
 ERROR_LIMIT_MS = 2.0
 """Largest p99 of the error between two messages' spacing; above it the replay was no replay."""
@@ -123,14 +124,17 @@ class _Player:
         self._clock = self._node.create_publisher(Clock, '/clock', 10) if with_clock else None
 
     def wait_for_listener(self, stop: threading.Event) -> None:
-        """Wait for somebody to hear joint_states, or the first messages would be lost."""
+        """Wait for somebody to hear both sensors, or the first messages would be lost."""
         deadline = time.monotonic() + START_PATIENCE_S
-        while not self._publishers[JOINTS].get_subscription_count():
+        sensors = [self._publishers[name] for name in (JOINTS, IMU) if name in self._publishers]
+        while not all(sensor.get_subscription_count() for sensor in sensors):
             if stop.wait(0.05):
                 return
             if time.monotonic() > deadline:
                 print(f'nobody listens to {self._publishers[JOINTS].topic_name}; playing anyway')
                 return
+        # The listener learns of the match a little later than its sender.
+        stop.wait(SETTLE_S)
 
     def publish(self, item: Due) -> None:
         self._publishers[item.topic].publish(item.data)

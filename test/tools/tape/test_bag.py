@@ -1,7 +1,7 @@
 """Every readable bag is read in one order; every other one is refused in one line."""
 
 import pytest
-from rosbags.rosbag2 import StoragePlugin
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from samples import DEFAULT
 from tapes import STORE, T0, joint_state, messages, write_tape
 
@@ -16,6 +16,30 @@ def test_both_storages_give_the_same_messages(tmp_path) -> None:
     assert (mcap.storage, sqlite.storage) == ('mcap', 'sqlite3')
     assert mcap.topics == sqlite.topics
     assert not mcap.notes and not sqlite.notes
+
+
+@pytest.mark.parametrize(
+    ('storage', 'mode'),
+    [
+        (StoragePlugin.MCAP, CompressionMode.FILE),
+        (StoragePlugin.MCAP, CompressionMode.MESSAGE),
+        (StoragePlugin.MCAP, CompressionMode.STORAGE),
+        (StoragePlugin.SQLITE3, CompressionMode.FILE),
+        (StoragePlugin.SQLITE3, CompressionMode.MESSAGE),
+    ],
+)
+def test_zstd_as_ros2_bag_record_compresses_gives_the_same_messages(
+    tmp_path, monkeypatch, storage, mode
+) -> None:
+    plain = read_bag(write_tape(tmp_path / 'a', messages(ticks=10), storage))
+    opened = Writer.open
+
+    def compressed(writer) -> None:
+        writer.set_compression(mode, CompressionFormat.ZSTD)
+        opened(writer)
+
+    monkeypatch.setattr(Writer, 'open', compressed)
+    assert read_bag(write_tape(tmp_path / 'b', messages(ticks=10), storage)).topics == plain.topics
 
 
 def test_messages_come_by_receive_time_and_equal_ones_in_file_order(tmp_path) -> None:
