@@ -2,6 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+TRAIN := .venv-train
 WHEELS := $(VENV)/.wheels-installed
 PACKAGE := $(VENV)/.package-installed
 BENCH := $(VENV)/.bench-installed
@@ -16,12 +17,14 @@ export RMW_IMPLEMENTATION := rmw_fastrtps_cpp
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv walk test faults soak pictures bench lint clean
+.PHONY: help venv train-env walk test faults soak pictures bench lint clean
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 8
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 11
 
 venv: $(PACKAGE)  ## set up .venv from constraints/ (PYTHON=... PIP_ARGS=...)
+
+train-env: $(TRAIN)/.installed  ## set up .venv-train, for training: Python 3.12, 8 GB
 
 walk: $(PACKAGE)  ## walk in simulation for 20 s (ARGS='--vx 0.8 --duration 60')
 	@$(BIN)/g1-policy walk $(ARGS)
@@ -60,6 +63,14 @@ $(WHEELS): constraints/venv.txt constraints/data.txt
 
 $(BENCH): $(PACKAGE)
 	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints/venv.txt --no-build-isolation -e '.[bench]'
+	@touch $@
+
+$(TRAIN)/.installed: constraints/train.txt constraints/data.txt setup.py
+	@python=$$(PYTHON='$(PYTHON)' sh constraints/find_python.sh 12) && \
+		echo "$(TRAIN): $$($$python --version), $$python" && $$python -m venv $(TRAIN)
+	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) -c constraints/train.txt setuptools
+	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) -c constraints/train.txt --no-build-isolation -e '.[train]'
+	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) --no-deps -r constraints/data.txt
 	@touch $@
 
 $(PACKAGE): $(WHEELS) setup.py setup.cfg

@@ -51,6 +51,8 @@ setup(
         'formats': ['onnx'],  # To read and write ONNX in `g1-policy bundle import` and `export`.
         'bench': ['matplotlib', 'onnx', 'onnxruntime', 'torch'],  # `make bench`
         'view': ['viser'],
+        # In an environment of its own, .venv-train: Isaac Lab pins much.
+        'train': ['isaaclab', 'mujoco-usd-converter'],
         'lint': ['mypy', 'ruff'],
         'test': [
             'colcon-bash',

@@ -18,14 +18,15 @@ from g1_policy_node.paths import PACKAGE, find_data
 from g1_policy_node.types import UserError
 
 DEFAULT_PARAMETERS = 'config/rl_g1_walk.yaml'
-Value = str | float | bool | list[str]
+Value = str | int | float | bool | list[str]
 
 _NAMESPACE = re.compile(r'(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*)?')
 # More threads only add jitter to a network of one row, and to the physics beside it.
 _ONE_THREAD = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
 
 
-def _option(default: Value, description: str) -> Any:
+def option(default: Value, description: str) -> Any:
+    """Return a field of a table of options: its default and what a user is told about it."""
     return field(default=default, metadata={'description': description})
 
 
@@ -36,29 +37,29 @@ class Options:
     Where `policy`, `device` or `devices` is empty, the parameter file decides.
     """
 
-    sim: Literal['mujoco', 'none'] = _option('mujoco', 'simulator to start, or none')
-    interface: str = _option('', 'network interface to the real robot; starts the bridge')
-    policy: str = _option('', 'bundle: a folder or a name; empty: as in params_file')
-    device: str = _option('', 'where the network runs: cpu, cuda:0 ...; empty: as in params_file')
-    devices: str = _option('', 'devices to prepare: auto, or a list such as cpu,cuda:0')
-    vx: float = _option(0.5, 'forward velocity, m/s')
-    vy: float = _option(0.0, 'velocity to the left, m/s')
-    wz: float = _option(0.0, 'yaw rate to the left, rad/s')
-    duration: float = _option(20.0, 'seconds of RUN; 0, or with view or joy: until stopped')
-    script: str = _option('', 'YAML list of {t, vx, vy, wz} to play in place of vx, vy, wz')
-    view: bool = _option(False, 'show the robot in a browser; its sliders are the command')
-    joy: bool = _option(False, 'a gamepad is the command; launch also starts joy_node')
-    cmd_source: bool = _option(True, 'publish cmd_vel; false: a teleop of your own does')
-    autostart: bool = _option(True, 'configure and activate the node')
-    auto_run: bool = _option(True, 'enter RUN as soon as the robot is READY')
-    lockstep: bool = _option(False, 'simulator and node wait for each other, in simulated time')
-    use_sim_time: bool = _option(False, 'take time from /clock (always so in lock-step)')
-    record: bool = _option(False, 'record a tape of the topics, as rosbag2')
-    storage: Literal['mcap', 'sqlite3'] = _option('mcap', 'storage of the tape')
-    params_file: str = _option('', f'ROS parameter file; empty: {DEFAULT_PARAMETERS}')
-    namespace: str = _option('', 'namespace of every node')
-    log_level: Literal['debug', 'info', 'warn', 'error', 'fatal'] = _option('info', 'log level')
-    run_dir: str = _option('', 'folder for the evidence; empty: a new one under runs/')
+    sim: Literal['mujoco', 'none'] = option('mujoco', 'simulator to start, or none')
+    interface: str = option('', 'network interface to the real robot; starts the bridge')
+    policy: str = option('', 'bundle: a folder or a name; empty: as in params_file')
+    device: str = option('', 'where the network runs: cpu, cuda:0 ...; empty: as in params_file')
+    devices: str = option('', 'devices to prepare: auto, or a list such as cpu,cuda:0')
+    vx: float = option(0.5, 'forward velocity, m/s')
+    vy: float = option(0.0, 'velocity to the left, m/s')
+    wz: float = option(0.0, 'yaw rate to the left, rad/s')
+    duration: float = option(20.0, 'seconds of RUN; 0, or with view or joy: until stopped')
+    script: str = option('', 'YAML list of {t, vx, vy, wz} to play in place of vx, vy, wz')
+    view: bool = option(False, 'show the robot in a browser; its sliders are the command')
+    joy: bool = option(False, 'a gamepad is the command; launch also starts joy_node')
+    cmd_source: bool = option(True, 'publish cmd_vel; false: a teleop of your own does')
+    autostart: bool = option(True, 'configure and activate the node')
+    auto_run: bool = option(True, 'enter RUN as soon as the robot is READY')
+    lockstep: bool = option(False, 'simulator and node wait for each other, in simulated time')
+    use_sim_time: bool = option(False, 'take time from /clock (always so in lock-step)')
+    record: bool = option(False, 'record a tape of the topics, as rosbag2')
+    storage: Literal['mcap', 'sqlite3'] = option('mcap', 'storage of the tape')
+    params_file: str = option('', f'ROS parameter file; empty: {DEFAULT_PARAMETERS}')
+    namespace: str = option('', 'namespace of every node')
+    log_level: Literal['debug', 'info', 'warn', 'error', 'fatal'] = option('info', 'log level')
+    run_dir: str = option('', 'folder for the evidence; empty: a new one under runs/')
 
     def __post_init__(self) -> None:
         """Refuse what no process could make sense of; UserError says which option and why."""
@@ -89,46 +90,59 @@ class Options:
         return 'g1_view' if self.view else 'cmd_source'
 
 
-KINDS: Mapping[str, Any] = typing.get_type_hints(Options)
-DESCRIPTIONS = {item.name: str(item.metadata['description']) for item in fields(Options)}
+Table = type[Any]
+"""A dataclass whose fields are options: Options here, TrainOptions in training/options.py."""
 
 
-def choices(name: str) -> tuple[str, ...]:
+def kinds(table: Table = Options) -> Mapping[str, Any]:
+    """Return the type of every option of a table."""
+    return typing.get_type_hints(table)
+
+
+def descriptions(table: Table = Options) -> dict[str, str]:
+    """Return what every option of a table means."""
+    return {item.name: str(item.metadata['description']) for item in fields(table)}
+
+
+KINDS = kinds()
+DESCRIPTIONS = descriptions()
+
+
+def choices(name: str, table: Table = Options) -> tuple[str, ...]:
     """Return the values an option can take, as text; empty where there is no finite list."""
-    if KINDS[name] is bool:
-        return ('true', 'false', 'True', 'False')
-    return typing.get_args(KINDS[name])
+    kind = kinds(table)[name]
+    return ('true', 'false', 'True', 'False') if kind is bool else typing.get_args(kind)
 
 
-def default_text(name: str) -> str:
+def default_text(name: str, table: Table = Options) -> str:
     """Return an option's default as a user would type it."""
-    default = next(item.default for item in fields(Options) if item.name == name)
+    default = next(item.default for item in fields(table) if item.name == name)
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def read_option(name: str, text: str) -> Value:
+def read_option(name: str, text: str, table: Table = Options) -> Value:
     """Turn what a user typed into the option's value; UserError says what was expected."""
-    kind, allowed = KINDS[name], choices(name)
+    kind, allowed = kinds(table)[name], choices(name, table)
     if allowed and text not in allowed:
         shown = ['true', 'false'] if kind is bool else allowed
         raise UserError(f'{name}: {text!r} is none of {", ".join(shown)}')
     if kind is bool:
         return text.lower() == 'true'
-    if kind is not float:
+    if kind not in (int, float):
         return text
     try:
-        number = float(text)
+        number: int | float = kind(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise UserError(f'{name}: expected a number, got {text!r}')
+        whole = 'whole ' if kind is int else ''
+        raise UserError(f'{name}: expected a {whole}number, got {text!r}')
     return number
 
 
-def read_options(texts: Mapping[str, str]) -> Options:
-    """Turn typed texts by option name into Options; what is not given keeps its default."""
-    values: dict[str, Any] = {name: read_option(name, text) for name, text in texts.items()}
-    return Options(**values)
+def read_options(texts: Mapping[str, str], table: Table = Options) -> Any:
+    """Turn typed texts by option name into a table; what is not given keeps its default."""
+    return table(**{name: read_option(name, text, table) for name, text in texts.items()})
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from g1_policy_node.bringup import (
-    DESCRIPTIONS,
-    KINDS,
     Options,
+    Table,
     choices,
     default_text,
+    descriptions,
+    kinds,
     read_options,
 )
+from g1_policy_node.training.options import TrainOptions
 from g1_policy_node.types import UserError
 
 
@@ -31,8 +33,11 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     parser = Parser('g1-policy', description='A walking policy on a Unitree G1.')
     commands = parser.add_subparsers(metavar='COMMAND', required=True)
     walk = commands.add_parser('walk', help='walk in a simulator', allow_abbrev=False)
-    add_options(walk)
+    add_options(walk, Options)
     walk.set_defaults(run=_walk)
+    train = commands.add_parser('train', help='train a policy', allow_abbrev=False)
+    add_options(train, TrainOptions)
+    train.set_defaults(run=_train)
     report = commands.add_parser('report', help="merge and show runs' evidence")
     report.add_argument(
         'runs',
@@ -76,11 +81,13 @@ def _add_heavy(commands: Any, first: Sequence[str]) -> None:
         commands.add_parser('tape', help='record, replay and compare tapes')
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the bring-up's options, each as text; `Options` reads them."""
-    for item in fields(Options):
-        switch = KINDS[item.name] is bool
-        allowed = 'true|false' if switch else '|'.join(choices(item.name))
+def add_options(parser: argparse.ArgumentParser, table: Table) -> None:
+    """Add the options of a table, each as text; `read_options` reads them."""
+    types, meaning = kinds(table), descriptions(table)
+    for item in fields(table):
+        switch = types[item.name] is bool
+        allowed = 'true|false' if switch else '|'.join(choices(item.name, table))
+        default = default_text(item.name, table) or 'empty'
         parser.add_argument(
             f'--{item.name.replace("_", "-")}',
             dest=item.name,
@@ -88,7 +95,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             const='true' if switch else None,
             default=argparse.SUPPRESS,
             metavar=allowed or item.name.upper(),
-            help=f'{DESCRIPTIONS[item.name]} (default: {default_text(item.name) or "empty"})',
+            help=f'{meaning[item.name]} (default: {default})',
         )
 
 
@@ -111,11 +118,21 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _walk(arguments: argparse.Namespace) -> int:
-    given = {name: text for name, text in vars(arguments).items() if name in KINDS}
-    options = read_options(given)
     from g1_policy_node.tools.walk import walk
 
-    return walk(options)
+    return walk(_read(arguments, Options))
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    options = _read(arguments, TrainOptions)
+    from g1_policy_node.training.train import train
+
+    return train(options)
+
+
+def _read(arguments: argparse.Namespace, table: Table) -> Any:
+    names = kinds(table)
+    return read_options({n: text for n, text in vars(arguments).items() if n in names}, table)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -24,11 +24,13 @@ from launch_ros.actions import Node
 from launch_ros.substitutions import ExecutableInPackage
 
 from g1_policy_node.bringup import (
-    DESCRIPTIONS,
     Options,
     ProcessSpec,
+    Table,
     choices,
     default_text,
+    descriptions,
+    kinds,
     processes,
     read_options,
     simulator,
@@ -37,6 +39,7 @@ from g1_policy_node.bringup import (
 from g1_policy_node.bringup import replay as replay_processes
 from g1_policy_node.paths import PACKAGE
 from g1_policy_node.run_folder import create_run_folder, write_plan
+from g1_policy_node.training.options import TrainOptions
 from g1_policy_node.types import UserError
 
 WALK = tuple(item.name for item in fields(Options))
@@ -48,6 +51,9 @@ REAL_DEFAULTS = {'auto_run': 'false', 'cmd_source': 'false', 'duration': '0.0'}
 
 SIM = ('policy', 'lockstep', 'use_sim_time', 'params_file', 'namespace', 'log_level', 'run_dir')
 """The options that mean something to the simulator alone."""
+
+INTERRUPTED = 130
+"""How training ends when it was asked to stop: its checkpoint is written."""
 
 REPLAY = (
     'policy',
@@ -66,14 +72,15 @@ REPLAY = (
 GRACE = {'sigterm_timeout': '3', 'sigkill_timeout': '2'}
 
 
-def declare(names: Collection[str], **defaults: str) -> list[Action]:
-    """Return the launch arguments of these options, some with a default of their own."""
+def declare(names: Collection[str], table: Table = Options, **defaults: str) -> list[Action]:
+    """Return launch arguments of options of a table, some with a default of their own."""
+    meaning = descriptions(table)
     return [
         DeclareLaunchArgument(
             name,
-            default_value=defaults.get(name, default_text(name)),
-            description=DESCRIPTIONS[name],
-            choices=list(choices(name)) or None,
+            default_value=defaults.get(name, default_text(name, table)),
+            description=meaning[name],
+            choices=list(choices(name, table)) or None,
         )
         for name in names
     ]
@@ -112,6 +119,29 @@ def sim(context: LaunchContext) -> list[Action]:
         target_action=action, on_exit=[Shutdown(reason='the simulator ended')]
     )
     return [action, RegisterEventHandler(shutdown)]
+
+
+def train(context: LaunchContext) -> list[Action]:
+    """Return a training run; launch ends with it, and fails where it failed."""
+    names = kinds(TrainOptions)
+    texts = {name: LaunchConfiguration(name).perform(context) for name in names}
+    try:
+        options: TrainOptions = read_options(texts, TrainOptions)
+    except UserError as error:
+        raise RuntimeError(str(error)) from None
+    action = ExecuteProcess(
+        cmd=[ExecutableInPackage('g1-policy', PACKAGE), 'train', *options.arguments()],
+        output='screen',
+        sigterm_timeout='60',
+        sigkill_timeout='10',
+    )
+
+    def ended(event: ProcessExited, _: LaunchContext) -> list[Action]:
+        if event.returncode not in (0, INTERRUPTED):
+            raise RuntimeError(f'training ended with code {event.returncode}')
+        return [Shutdown(reason='training is over')]
+
+    return [action, RegisterEventHandler(OnProcessExit(target_action=action, on_exit=ended))]
 
 
 def declare_replay() -> list[Action]:

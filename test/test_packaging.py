@@ -33,7 +33,12 @@ DEPENDENCY = {
     'yaml': 'python3-yaml',
 }
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
-NO_KEY = {'cyclonedds', 'mujoco', 'onnx', 'rosbags', 'torch', 'safetensors', 'viser', 'websockets'}
+# Training's own, matplotlib among them, are those of Isaac Lab's environment.
+NO_KEY = {
+    'cyclonedds', 'isaaclab', 'isaaclab_newton', 'isaaclab_rl', 'matplotlib', 'mujoco', 'onnx',
+    'rosbags', 'rsl_rl', 'safetensors', 'tensordict', 'torch', 'viser', 'warp',
+    'websockets',
+}  # fmt: skip
 START_EVERY_EXECUTABLE = """
 from importlib.metadata import distribution
 from importlib import import_module

@@ -1,0 +1,1 @@
+"""Training in Isaac Lab on the GPU, from the same contract the robot runs."""

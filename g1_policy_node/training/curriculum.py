@@ -1,0 +1,38 @@
+"""What commands are asked for, and how their range grows as training goes on."""
+
+import torch
+from torch import Tensor
+
+from g1_policy_node.contract import Contract
+
+FIRST_SHARE = 0.3
+FULL_AFTER = 7200
+"""Environment steps until the whole range of commands is asked for: 300 iterations of 24."""
+
+STANDING_SHARE = 0.1
+"""Of the commands, exactly zero, so that standing is learned too."""
+
+
+def command_share(steps: int) -> float:
+    """Return the part of the contract's command range in use after `steps` environment steps."""
+    return min(1.0, FIRST_SHARE + (1.0 - FIRST_SHARE) * steps / FULL_AFTER)
+
+
+class CommandSampler:
+    """Draws velocity commands (n, 3) within the contract's ranges.
+
+    The two sides of zero are equally likely. What is too small to walk by becomes zero.
+    """
+
+    def __init__(self, contract: Contract, device: str) -> None:
+        limits = torch.tensor(contract.command_limits, dtype=torch.float32, device=device)
+        self._lower, self._upper = limits.T
+        self._stand_below = contract.gait.stand_below if contract.gait else 0.0
+
+    def sample(self, count: int, share: float) -> Tensor:
+        """Return `count` commands of at most `share` of the range."""
+        part = 2.0 * torch.rand(count, 3, device=self._lower.device) - 1.0
+        command = share * torch.where(part > 0, part * self._upper, -part * self._lower)
+        small = torch.linalg.vector_norm(command, dim=-1) < self._stand_below
+        stand = torch.rand(count, device=command.device) < STANDING_SHARE
+        return command.masked_fill((small | stand)[:, None], 0.0)

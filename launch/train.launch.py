@@ -1,0 +1,14 @@
+"""Training: `ros2 launch g1_policy_node train.launch.py num_envs:=4096 device:=cuda:0`."""
+
+from dataclasses import fields
+
+from launch import LaunchDescription
+from launch.actions import OpaqueFunction
+
+from g1_policy_node.launching import declare, train
+from g1_policy_node.training.options import TrainOptions
+
+
+def generate_launch_description() -> LaunchDescription:
+    names = [item.name for item in fields(TrainOptions)]
+    return LaunchDescription([*declare(names, TrainOptions), OpaqueFunction(function=train)])
