@@ -110,3 +110,20 @@ def test_a_cuda_device_that_is_not_there_is_refused_by_name() -> None:
         pytest.skip('this machine has a CUDA device')
     with pytest.raises(UserError, match=r'cuda:0 cannot be used: .*torch'):
         load_actor(CONTRACT.network, BUNDLE.weights, 'cuda:0')
+
+
+def test_an_actor_is_warm_before_anybody_gets_it(monkeypatch) -> None:
+    passes = []
+    plain = NumpyActor.__call__
+    monkeypatch.setattr(
+        NumpyActor, '__call__', lambda self, row: passes.append(1) or plain(self, row)
+    )
+    load_actor(CONTRACT.network, BUNDLE.weights, 'cpu')
+    assert len(passes) >= 50
+
+
+def test_torch_uses_one_thread_for_one_row() -> None:
+    torch = pytest.importorskip('torch', reason='torch is not installed')
+    import g1_policy_node.torch_actor  # noqa: F401
+
+    assert torch.get_num_threads() == 1

@@ -7,7 +7,7 @@ import pytest
 from tapes import BUNDLE, messages, write_tape
 
 from g1_policy_node import cli
-from g1_policy_node.tools.tape import measure
+from g1_policy_node.tools.tape import compare, measure
 from g1_policy_node.tools.tape.measure import Variant, figures, paced
 
 
@@ -90,3 +90,19 @@ def test_a_batch_gives_each_rows_own_action() -> None:
     batch = measure.torch_actor(BUNDLE, 'cpu', 'eager', batch=8)(rows)
     assert batch.shape == (8, 29)
     np.testing.assert_allclose(batch, BUNDLE.golden_actions[:8], rtol=0, atol=1e-5)
+
+
+def test_parts_that_do_not_add_up_to_the_whole_are_named_and_others_are_not() -> None:
+    def pass_of_100_us(**wall: float) -> dict:
+        return {'total': 100.0, 'wall_us': wall, 'device_us': None}
+
+    parts = {
+        'adds up': pass_of_100_us(write=1.0, start=60.0, wait=36.0),
+        'asynchronous': pass_of_100_us(
+            write=1.0, start=30.0, wait=0.0
+        ),  # stopped before the action came
+        'counted twice': pass_of_100_us(write=1.0, start=60.0, wait=60.0),
+    }
+    assert compare._uneven(parts) == {'asynchronous': 0.31, 'counted twice': 1.21}
+    said = compare._not_measured(['cpu', 'cuda:0'], compare._uneven(parts))
+    assert any('asynchronous' in line and '31%' in line for line in said)
