@@ -147,6 +147,7 @@ class ControlLoop(threading.Thread):
                 published = time.monotonic_ns()
         if tick.mode not in COMMANDING:
             self.misses.not_due()
+        command_age = self._router.command.age(now)
         times = (scheduled, woken, taken, tick.observed, tick.acted, tick.checked, published)
         self._recorder.add(
             (
@@ -154,7 +155,7 @@ class ControlLoop(threading.Thread):
                 grid.start(slot),
                 *times,
                 *self._router.inputs.ages(now),
-                self._router.command.age(now) or -1,
+                -1 if command_age is None else command_age,
                 *self._router.inputs.transports(),
                 MODES.index(tick.mode),
                 tick.verdict.value,

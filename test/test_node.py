@@ -97,6 +97,13 @@ def test_step_carries_the_whole_tick_and_its_observation_gives_its_action(make_r
     assert np.all(np.diff(times) >= 0), times  # each stage after the one before
 
 
+def test_a_command_as_old_as_the_tick_itself_is_not_recorded_as_none(make_rig) -> None:
+    rig = make_rig(auto_run=True)
+    rig.until_mode('RUN')
+    rig.step()
+    assert rig.node._recorder.columns(1)['command_age'].tolist() == [0]
+
+
 def test_lost_joint_states_hold_then_damp_and_reset_starts_over_when_they_are_back(
     make_rig,
 ) -> None:
