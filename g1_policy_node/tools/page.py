@@ -74,16 +74,7 @@ def page(
     film: Film,
 ) -> str:
     """Return the page; every figure in it is one of `summary`, every text is escaped."""
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies['json.dumps_kwargs'] = {}  # Its default sorts the stages by name.
-    environment.filters |= {'number': number, 'webp': _webp}
-    return environment.get_template('report.html').render(
+    return environment().get_template('report.html').render(
         name=name,
         headline=headline(summary),
         story=story(summary, manifest),
@@ -98,6 +89,20 @@ def page(
         manifest_text=json.dumps(manifest, indent=2),
         summary_text=json.dumps(summary, indent=2),
     )
+
+
+def environment() -> Environment:
+    """Return what renders the templates of FOLDER; every text is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.policies['json.dumps_kwargs'] = {}  # Its default sorts the stages by name.
+    made.filters |= {'number': number, 'webp': _webp}
+    return made
 
 
 def headline(summary: Summary) -> str:

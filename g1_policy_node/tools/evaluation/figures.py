@@ -1,0 +1,226 @@
+"""From tracks to figures: of one run, and of a whole evaluation."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from g1_policy_node.contract import Contract
+from g1_policy_node.tools.evaluation.plan import (
+    COMMANDS,
+    MORE,
+    STRAIGHT,
+    TURNING,
+    UNCHANGED,
+    Case,
+    Plan,
+)
+from g1_policy_node.tools.evaluation.rollout import Track
+from g1_policy_node.types import Array
+
+Row = Mapping[str, Any]
+"""The figures of one run, ready for JSON."""
+
+PATH_STEP = 0.2
+"""Seconds between the points of a path."""
+
+
+class Figure(NamedTuple):
+    """What a figure means, its unit, and how many digits of it say something."""
+
+    meaning: str
+    unit: str
+    digits: int
+
+
+_FIXED = {
+    'vx_error': Figure('error of the mean vx, straight commands', 'm/s', 3),
+    'vy_error': Figure('error of the mean vy, straight commands', 'm/s', 3),
+    'wz_error': Figure('error of the mean wz, turning commands', 'rad/s', 3),
+    'drift_m': Figure('drift aside per 10 m forward', 'm', 2),
+    'drift_deg': Figure('turn per 10 m forward', 'deg', 1),
+    'drift_back_m': Figure('drift aside per 10 m backward', 'm', 2),
+    'falls_commands': Figure('falls at the commands, undisturbed', '', 0),
+    'falls_conditions': Figure('falls in all conditions', '', 0),
+    'target_change': Figure('target change per tick', 'mrad', 1),
+    'target_change_noise': Figure('target change per tick, noisy sensors', 'mrad', 1),
+    'energy': Figure('energy of the joints per m', 'J/m', 0),
+    'power': Figure('power of the joints', 'W', 0),
+    'torque_ratio': Figure('largest predicted torque / hardware limit', '', 2),
+    'limit_hits': Figure('a joint at its position limit, share of ticks', '', 3),
+    'vx_rmse': Figure('rms error of vx, all commands', 'm/s', 3),
+    'vy_rmse': Figure('rms error of vy, all commands', 'm/s', 3),
+    'wz_rmse': Figure('rms error of wz, all commands', 'rad/s', 3),
+    'drift_m_10s': Figure('drift aside per 10 s, straight commands', 'm', 2),
+    'drift_rad_10s': Figure('turn per 10 s, straight commands', 'rad', 2),
+}
+
+
+def figures_of(plan: Plan) -> dict[str, Figure]:
+    """Return every figure of a plan by name, in the order of the report."""
+    kicked = {
+        f'falls_{speed:g}': Figure(
+            f'falls of {plan.kicks.seeds} with kicks of {speed:g} m/s', '', 0
+        )
+        for speed in plan.kicks.speeds
+    }
+    names = list(_FIXED)
+    after = names.index('falls_commands') + 1
+    return {
+        **{name: _FIXED[name] for name in names[:after]},
+        **kicked,
+        **{name: _FIXED[name] for name in names[after:]},
+    }
+
+
+def run_figures(case: Case, track: Track, contract: Contract, settling: float) -> dict[str, Any]:
+    """Return the figures of a run; of one that fell before `settling`, only that.
+
+    Since `settling`: `moved` [m] along the commanded direction and to the left of it, by the
+    heading at that instant, and `turned` [rad].
+    """
+    begin = round(settling / contract.step_dt)
+    row: dict[str, Any] = {**case._asdict(), 'fell_at': track.fell_at}
+    if len(track.yaw) <= begin:
+        return row
+    seconds = (len(track.yaw) - begin) * contract.step_dt
+    error = track.velocity[begin:] - np.array(case.command)
+    vx, vy, _ = case.command
+    way, moved = track.yaw[begin] + math.atan2(vy, vx), track.position[-1] - track.position[begin]
+    along, left = (math.cos(way), math.sin(way)), (-math.sin(way), math.cos(way))
+    energy = float(track.power[begin:].sum() * contract.step_dt)
+    change = np.abs(np.diff(track.target, axis=0)[begin - 1 :])
+    row |= {
+        'seconds': seconds,
+        'error': error.mean(0).tolist(),
+        'rmse': np.sqrt((error**2).mean(0)).tolist(),
+        'moved': [float(moved @ along), float(moved @ left)],
+        'turned': float(track.yaw[-1] - track.yaw[begin]),
+        'target_change_mrad': float(change.mean() * 1e3),
+        'power_w': energy / seconds,
+        'energy_j': energy,
+    }
+    if case.group in COMMANDS and case.condition == UNCHANGED:
+        row |= _limits(track, contract, begin)
+        row['path'] = track.position[:: round(PATH_STEP / contract.step_dt)].round(3).tolist()
+    return row
+
+
+def _limits(track: Track, contract: Contract, begin: int) -> dict[str, Any]:
+    """Return how hard and how often each joint meets its limits: by name, where it does."""
+    low, high = contract.per_joint('position_limits').T
+    ratio = np.abs(track.torque[begin:]) / contract.per_joint('effort_limit_hardware')
+    hit = (track.joint_pos[begin:] <= low) | (track.joint_pos[begin:] >= high)
+    wanted = (track.target[begin:] < low) | (track.target[begin:] > high)
+
+    def named(shares: Array) -> dict[str, float]:
+        pairs = zip(contract.joint_names, shares.tolist(), strict=True)
+        return {name: share for name, share in pairs if share > 0.0}
+
+    return {
+        'torque_ratio': named(ratio.max(0)),
+        'torque_over': named((ratio > 1.0).mean(0)),
+        'limit_hits': named(hit.mean(0)),
+        'targets_beyond': named(wanted.mean(0)),
+    }
+
+
+def _group(rows: Sequence[Row], group: str, condition: str = UNCHANGED) -> list[Row]:
+    return [row for row in rows if row['group'] == group and row['condition'] == condition]
+
+
+def _mean(rows: Sequence[Row], figure: Callable[[Row], float]) -> float | None:
+    """Return the mean over the runs; None where one of them fell: it has no such figure."""
+    if not rows or any(row['fell_at'] is not None for row in rows):
+        return None
+    return sum(figure(row) for row in rows) / len(rows)
+
+
+def _distance(row: Row) -> float:
+    return math.hypot(*row['moved'])
+
+
+def _falls(rows: Sequence[Row]) -> int:
+    return sum(row['fell_at'] is not None for row in rows)
+
+
+def _worst(rows: Sequence[Row], key: str) -> float | None:
+    """Return the largest value of any joint in any run; None where nothing ran long enough."""
+    if not any(key in row for row in rows):
+        return None
+    return max((value for row in rows for value in row.get(key, {}).values()), default=0.0)
+
+
+def _share(rows: Sequence[Row], key: str, joints: Sequence[str]) -> dict[str, float]:
+    """Return by joint the mean share over the runs that have one, the largest first."""
+    counted = [row[key] for row in rows if key in row]
+    shares = {j: sum(row.get(j, 0.0) for row in counted) / max(len(counted), 1) for j in joints}
+    return {j: s for j, s in sorted(shares.items(), key=lambda item: -item[1]) if s > 0.0}
+
+
+def summarize(rows: Sequence[Row], plan: Plan, joints: Sequence[str]) -> dict[str, Any]:
+    """Return `figures`, by name as in FIGURES, and what they are made of, by condition and joint.
+
+    A figure whose runs did not all stay on their feet is None.
+    """
+    straight, turning = _group(rows, STRAIGHT), _group(rows, TURNING)
+    commands = [*straight, *turning, *_group(rows, MORE)]
+    ahead = [row for row in straight if row['command'][0] > 0]
+    back = [row for row in straight if row['command'][0] < 0]
+    gait = [row for row in straight if tuple(row['command']) == plan.gait]
+    kicked = _group(rows, 'kick')
+    conditions = {name: _condition(rows, name, plan) for name in plan.conditions}
+    noisy = [name for name, condition in plan.conditions.items() if condition.noise]
+    figures = {
+        'vx_error': _mean(straight, lambda r: abs(r['error'][0])),
+        'vy_error': _mean(straight, lambda r: abs(r['error'][1])),
+        'wz_error': _mean(turning, lambda r: abs(r['error'][2])),
+        'drift_m': _mean(ahead, lambda r: 10 * abs(r['moved'][1]) / _distance(r)),
+        'drift_deg': _mean(ahead, lambda r: 10 * math.degrees(abs(r['turned'])) / _distance(r)),
+        'drift_back_m': _mean(back, lambda r: 10 * abs(r['moved'][1]) / _distance(r)),
+        'falls_commands': _falls(commands),
+        **{
+            f'falls_{speed:g}': _falls([row for row in kicked if row['kick'] == speed])
+            for speed in plan.kicks.speeds
+        },
+        'target_change': _mean(gait, lambda r: r['target_change_mrad']),
+        'target_change_noise': conditions[noisy[0]]['target_change_mrad'] if noisy else None,
+        'energy': _mean(gait, lambda r: r['energy_j'] / _distance(r)),
+        'falls_conditions': sum(c['falls'] for c in conditions.values()),
+        'torque_ratio': _worst(commands, 'torque_ratio'),
+        'power': _mean(gait, lambda r: r['power_w']),
+        'vx_rmse': _mean(commands, lambda r: r['rmse'][0]),
+        'vy_rmse': _mean(commands, lambda r: r['rmse'][1]),
+        'wz_rmse': _mean(commands, lambda r: r['rmse'][2]),
+        'drift_m_10s': _mean(straight, lambda r: 10 * abs(r['moved'][1]) / r['seconds']),
+        'drift_rad_10s': _mean(straight, lambda r: 10 * abs(r['turned']) / r['seconds']),
+        'limit_hits': _worst(commands, 'limit_hits'),
+    }
+    by_joint = {
+        key: _share(commands, key, joints)
+        for key in ('torque_over', 'limit_hits', 'targets_beyond')
+    }
+    worst = {
+        j: max((r.get('torque_ratio', {}).get(j, 0.0) for r in commands), default=0.0)
+        for j in joints
+    }
+    return {
+        'figures': figures,
+        'conditions': conditions,
+        'joints': {**by_joint, 'torque_ratio': worst},
+    }
+
+
+def _condition(rows: Sequence[Row], name: str, plan: Plan) -> dict[str, Any]:
+    straight, turning = _group(rows, STRAIGHT, name), _group(rows, TURNING, name)
+    kicked = _group(rows, 'kick', name)
+    gait = [row for row in straight if tuple(row['command']) == plan.gait]
+    return {
+        'falls': _falls([*straight, *turning, *kicked]),
+        'runs': len(straight) + len(turning) + len(kicked),
+        'vx_error': _mean(straight, lambda r: abs(r['error'][0])),
+        'vy_error': _mean(straight, lambda r: abs(r['error'][1])),
+        'wz_error': _mean(turning, lambda r: abs(r['error'][2])),
+        'target_change_mrad': _mean(gait, lambda r: r['target_change_mrad']),
+    }
