@@ -74,20 +74,24 @@ def page(
     film: Film,
 ) -> str:
     """Return the page; every figure in it is one of `summary`, every text is escaped."""
-    return environment().get_template('report.html').render(
-        name=name,
-        headline=headline(summary),
-        story=story(summary, manifest),
-        checks=checks(summary),
-        summary=summary,
-        walk=summary['walk'],
-        manifest=manifest,
-        curves=curves,
-        film=film,
-        stages=STAGE_MEANINGS,
-        counters=COUNTER_MEANINGS,
-        manifest_text=json.dumps(manifest, indent=2),
-        summary_text=json.dumps(summary, indent=2),
+    return (
+        environment()
+        .get_template('report.html')
+        .render(
+            name=name,
+            headline=headline(summary),
+            story=story(summary, manifest),
+            checks=checks(summary),
+            summary=summary,
+            walk=summary['walk'],
+            manifest=manifest,
+            curves=curves,
+            film=film,
+            stages=STAGE_MEANINGS,
+            counters=COUNTER_MEANINGS,
+            manifest_text=json.dumps(manifest, indent=2),
+            summary_text=json.dumps(summary, indent=2),
+        )
     )
 
 

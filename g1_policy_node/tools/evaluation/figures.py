@@ -184,18 +184,18 @@ def summarize(rows: Sequence[Row], plan: Plan, joints: Sequence[str]) -> dict[st
             f'falls_{speed:g}': _falls([row for row in kicked if row['kick'] == speed])
             for speed in plan.kicks.speeds
         },
+        'falls_conditions': sum(c['falls'] for c in conditions.values()),
         'target_change': _mean(gait, lambda r: r['target_change_mrad']),
         'target_change_noise': conditions[noisy[0]]['target_change_mrad'] if noisy else None,
         'energy': _mean(gait, lambda r: r['energy_j'] / _distance(r)),
-        'falls_conditions': sum(c['falls'] for c in conditions.values()),
-        'torque_ratio': _worst(commands, 'torque_ratio'),
         'power': _mean(gait, lambda r: r['power_w']),
+        'torque_ratio': _worst(commands, 'torque_ratio'),
+        'limit_hits': _worst(commands, 'limit_hits'),
         'vx_rmse': _mean(commands, lambda r: r['rmse'][0]),
         'vy_rmse': _mean(commands, lambda r: r['rmse'][1]),
         'wz_rmse': _mean(commands, lambda r: r['rmse'][2]),
         'drift_m_10s': _mean(straight, lambda r: 10 * abs(r['moved'][1]) / r['seconds']),
         'drift_rad_10s': _mean(straight, lambda r: 10 * abs(r['turned']) / r['seconds']),
-        'limit_hits': _worst(commands, 'limit_hits'),
     }
     by_joint = {
         key: _share(commands, key, joints)

@@ -122,10 +122,11 @@ function drawPaths() {
   const points = data.paths.flat().flatMap((one) => one.path);
   const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
   const low = [Math.min(...xs) - 0.5, Math.min(...ys) - 0.5], high = [Math.max(...xs) + 0.5, Math.max(...ys) + 0.5];
+  const plots = data.paths.map(() => document.createElement('div'));
+  host.append(...plots); // All of them first: their number decides how wide they are.
   data.paths.forEach((runs, policy) => {
-    const plot = document.createElement('div');
+    const plot = plots[policy];
     plot.className = 'plot';
-    host.append(plot);
     const scale = plot.clientWidth / (high[0] - low[0]);
     const height = (high[1] - low[1]) * scale;
     const [svg] = begin(plot, data.policies[policy], height, [`${runs.length} commands, m`], policy);
