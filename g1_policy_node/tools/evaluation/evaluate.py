@@ -23,6 +23,7 @@ from g1_policy_node.tools.evaluation.table import show
 from g1_policy_node.tools.evaluation.verdict import bar_of, judge
 from g1_policy_node.tools.manifest import manifest, usable_cores
 from g1_policy_node.tools.parts import NO_PARTS
+from g1_policy_node.types import UserError
 
 PLAN = 'config/evaluation.yaml'
 PLAIN_PERIOD = 10.0
@@ -47,14 +48,21 @@ class Request(NamedTuple):
 def evaluate(request: Request, console: Console | None = None) -> int:
     """Evaluate, write the run's folder, show the figures; 1 if a policy is below the bar."""
     console = console or Console()
+    if request.jobs < 0:
+        raise UserError(f'--jobs: {request.jobs} processes')
+    if request.quick and (request.write or request.bar):
+        raise UserError('--quick judges nothing, so it goes with neither --bar nor --write')
     plan = load_plan(request.plan or find_data(PLAN))
     bar = bar_of(plan, request.bar, figures_of(plan)) if request.bar else {}
     if request.quick:
-        plan, bar = quick(plan), {}
+        plan = quick(plan)
     bundles = [load_bundle(resolve_bundle(name)) for name in dict.fromkeys(request.policies)]
     run = _started(request)
     rows = _run(bundles, plan, request.jobs or usable_cores() or 1, console)
-    policies = [_policy(bundle, rows[str(bundle.path)], plan, bar) for bundle in bundles]
+    policies = [
+        {'name': name, **_policy(bundle, rows[str(bundle.path)], plan, bar)}
+        for name, bundle in zip(_names(bundles), bundles, strict=True)
+    ]
     summary = {
         'kind': 'evaluation',
         'quick': request.quick,
@@ -86,6 +94,16 @@ def _started(request: Request) -> dict[str, Any]:
     }
 
 
+def _names(bundles: Sequence[Bundle]) -> list[str]:
+    """Return the folders' names, with as many of their parents as tell them apart."""
+    parts = [bundle.path.resolve().parts for bundle in bundles]
+    for count in range(1, max(map(len, parts))):
+        names = ['/'.join(part[-count:]) for part in parts]
+        if len(set(names)) == len(names):
+            break
+    return names
+
+
 def _policy(
     bundle: Bundle, rows: Sequence[Row], plan: Plan, bar: Mapping[str, float]
 ) -> dict[str, Any]:
@@ -93,7 +111,6 @@ def _policy(
     result = summarize(rows, plan, bundle.contract.joint_names)
     criteria = judge(result['figures'], bar)
     return {
-        'name': bundle.path.resolve().name,
         'policy': str(bundle.path),
         'weights_sha256': bundle.weights_sha256,
         'contract_sha256': bundle.contract_sha256,

@@ -9,7 +9,6 @@ import numpy as np
 from g1_policy_node.contract import Contract
 from g1_policy_node.tools.evaluation.plan import (
     COMMANDS,
-    MORE,
     STRAIGHT,
     TURNING,
     UNCHANGED,
@@ -24,6 +23,9 @@ Row = Mapping[str, Any]
 
 PATH_STEP = 0.2
 """Seconds between the points of a path."""
+
+LEAST_DISTANCE = 0.5
+"""Metres in a run, below which a figure per metre says nothing."""
 
 
 class Figure(NamedTuple):
@@ -60,9 +62,7 @@ _FIXED = {
 def figures_of(plan: Plan) -> dict[str, Figure]:
     """Return every figure of a plan by name, in the order of the report."""
     kicked = {
-        f'falls_{speed:g}': Figure(
-            f'falls of {plan.kicks.seeds} with kicks of {speed:g} m/s', '', 0
-        )
+        f'falls_{speed}': Figure(f'falls of {plan.kicks.seeds} with kicks of {speed} m/s', '', 0)
         for speed in plan.kicks.speeds
     }
     names = list(_FIXED)
@@ -130,15 +130,18 @@ def _group(rows: Sequence[Row], group: str, condition: str = UNCHANGED) -> list[
     return [row for row in rows if row['group'] == group and row['condition'] == condition]
 
 
-def _mean(rows: Sequence[Row], figure: Callable[[Row], float]) -> float | None:
-    """Return the mean over the runs; None where one of them fell: it has no such figure."""
-    if not rows or any(row['fell_at'] is not None for row in rows):
+def _mean(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> float | None:
+    """Return the mean over the runs; None where one of them fell, or has no such figure."""
+    if any(row['fell_at'] is not None for row in rows):
         return None
-    return sum(figure(row) for row in rows) / len(rows)
+    values = [value for row in rows if (value := figure(row)) is not None]
+    return sum(values) / len(rows) if rows and len(values) == len(rows) else None
 
 
-def _distance(row: Row) -> float:
-    return math.hypot(*row['moved'])
+def _per_m(row: Row, value: float) -> float | None:
+    """Return a value per m of displacement; None where the robot stayed where it was."""
+    distance = math.hypot(*row['moved'])
+    return value / distance if distance >= LEAST_DISTANCE else None
 
 
 def _falls(rows: Sequence[Row]) -> int:
@@ -160,67 +163,92 @@ def _share(rows: Sequence[Row], key: str, joints: Sequence[str]) -> dict[str, fl
 
 
 def summarize(rows: Sequence[Row], plan: Plan, joints: Sequence[str]) -> dict[str, Any]:
-    """Return `figures`, by name as in FIGURES, and what they are made of, by condition and joint.
+    """Return `figures`, by name as in `figures_of`, and more by condition and by joint.
 
-    A figure whose runs did not all stay on their feet is None.
+    A figure is None where one of its runs fell, or, per metre, went nowhere.
     """
-    straight, turning = _group(rows, STRAIGHT), _group(rows, TURNING)
-    commands = [*straight, *turning, *_group(rows, MORE)]
-    ahead = [row for row in straight if row['command'][0] > 0]
-    back = [row for row in straight if row['command'][0] < 0]
-    gait = [row for row in straight if tuple(row['command']) == plan.gait]
-    kicked = _group(rows, 'kick')
+    commands = [row for group in COMMANDS for row in _group(rows, group)]
     conditions = {name: _condition(rows, name, plan) for name in plan.conditions}
-    noisy = [name for name, condition in plan.conditions.items() if condition.noise]
-    figures = {
+    noisy = [conditions[name] for name, changed in plan.conditions.items() if changed.noise]
+    kicked = _group(rows, 'kick')
+    found = {
+        **_velocity(commands),
+        **_drift(_group(rows, STRAIGHT)),
+        **_effort(commands, plan),
+        **{
+            f'falls_{speed}': _falls([row for row in kicked if row['kick'] == speed])
+            for speed in plan.kicks.speeds
+        },
+        'falls_commands': _falls(commands),
+        'falls_conditions': sum(c['falls'] for c in conditions.values()),
+        'target_change_noise': noisy[0]['target_change_mrad'] if noisy else None,
+    }
+    return {
+        'figures': {name: found[name] for name in figures_of(plan)},
+        'conditions': conditions,
+        'joints': _by_joint(commands, joints),
+    }
+
+
+def _velocity(commands: Sequence[Row]) -> dict[str, float | None]:
+    straight, turning = _group(commands, STRAIGHT), _group(commands, TURNING)
+    return {
         'vx_error': _mean(straight, lambda r: abs(r['error'][0])),
         'vy_error': _mean(straight, lambda r: abs(r['error'][1])),
         'wz_error': _mean(turning, lambda r: abs(r['error'][2])),
-        'drift_m': _mean(ahead, lambda r: 10 * abs(r['moved'][1]) / _distance(r)),
-        'drift_deg': _mean(ahead, lambda r: 10 * math.degrees(abs(r['turned'])) / _distance(r)),
-        'drift_back_m': _mean(back, lambda r: 10 * abs(r['moved'][1]) / _distance(r)),
-        'falls_commands': _falls(commands),
-        **{
-            f'falls_{speed:g}': _falls([row for row in kicked if row['kick'] == speed])
-            for speed in plan.kicks.speeds
-        },
-        'falls_conditions': sum(c['falls'] for c in conditions.values()),
-        'target_change': _mean(gait, lambda r: r['target_change_mrad']),
-        'target_change_noise': conditions[noisy[0]]['target_change_mrad'] if noisy else None,
-        'energy': _mean(gait, lambda r: r['energy_j'] / _distance(r)),
-        'power': _mean(gait, lambda r: r['power_w']),
-        'torque_ratio': _worst(commands, 'torque_ratio'),
-        'limit_hits': _worst(commands, 'limit_hits'),
         'vx_rmse': _mean(commands, lambda r: r['rmse'][0]),
         'vy_rmse': _mean(commands, lambda r: r['rmse'][1]),
         'wz_rmse': _mean(commands, lambda r: r['rmse'][2]),
+    }
+
+
+def _drift(straight: Sequence[Row]) -> dict[str, float | None]:
+    def aside(row: Row) -> float | None:
+        return _per_m(row, 10 * abs(row['moved'][1]))
+
+    ahead = [row for row in straight if row['command'][0] > 0]
+    back = [row for row in straight if row['command'][0] < 0]
+    return {
+        'drift_m': _mean(ahead, aside),
+        'drift_deg': _mean(ahead, lambda r: _per_m(r, 10 * math.degrees(abs(r['turned'])))),
+        'drift_back_m': _mean(back, aside),
         'drift_m_10s': _mean(straight, lambda r: 10 * abs(r['moved'][1]) / r['seconds']),
         'drift_rad_10s': _mean(straight, lambda r: 10 * abs(r['turned']) / r['seconds']),
     }
-    by_joint = {
-        key: _share(commands, key, joints)
-        for key in ('torque_over', 'limit_hits', 'targets_beyond')
-    }
-    worst = {
-        j: max((r.get('torque_ratio', {}).get(j, 0.0) for r in commands), default=0.0)
-        for j in joints
-    }
+
+
+def _effort(commands: Sequence[Row], plan: Plan) -> dict[str, float | None]:
+    gait = _gait(commands, plan)
     return {
-        'figures': figures,
-        'conditions': conditions,
-        'joints': {**by_joint, 'torque_ratio': worst},
+        'target_change': _mean(gait, lambda r: r['target_change_mrad']),
+        'energy': _mean(gait, lambda r: _per_m(r, r['energy_j'])),
+        'power': _mean(gait, lambda r: r['power_w']),
+        'torque_ratio': _worst(commands, 'torque_ratio'),
+        'limit_hits': _worst(commands, 'limit_hits'),
+    }
+
+
+def _gait(rows: Sequence[Row], plan: Plan) -> list[Row]:
+    return [r for r in rows if r['group'] == STRAIGHT and tuple(r['command']) == plan.gait]
+
+
+def _by_joint(commands: Sequence[Row], joints: Sequence[str]) -> dict[str, dict[str, float]]:
+    shares = ('torque_over', 'limit_hits', 'targets_beyond')
+    ratios = [row.get('torque_ratio', {}) for row in commands]
+    return {
+        **{key: _share(commands, key, joints) for key in shares},
+        'torque_ratio': {j: max((r.get(j, 0.0) for r in ratios), default=0.0) for j in joints},
     }
 
 
 def _condition(rows: Sequence[Row], name: str, plan: Plan) -> dict[str, Any]:
     straight, turning = _group(rows, STRAIGHT, name), _group(rows, TURNING, name)
     kicked = _group(rows, 'kick', name)
-    gait = [row for row in straight if tuple(row['command']) == plan.gait]
     return {
         'falls': _falls([*straight, *turning, *kicked]),
         'runs': len(straight) + len(turning) + len(kicked),
         'vx_error': _mean(straight, lambda r: abs(r['error'][0])),
         'vy_error': _mean(straight, lambda r: abs(r['error'][1])),
         'wz_error': _mean(turning, lambda r: abs(r['error'][2])),
-        'target_change_mrad': _mean(gait, lambda r: r['target_change_mrad']),
+        'target_change_mrad': _mean(_gait(straight, plan), lambda r: r['target_change_mrad']),
     }

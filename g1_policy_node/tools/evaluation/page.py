@@ -100,7 +100,7 @@ def plot_data(summary: Summary, plan: Plan, rows: Sequence[Sequence[Row]]) -> di
         'kicks': {
             'speeds': list(plan.kicks.speeds),
             'seeds': plan.kicks.seeds,
-            'falls': [[p['figures'][f'falls_{v:g}'] for v in plan.kicks.speeds] for p in policies],
+            'falls': [[p['figures'][f'falls_{v}'] for v in plan.kicks.speeds] for p in policies],
         },
         'joints': joints,
         'torque': [[p['joints']['torque_ratio'].get(j, 0.0) for j in joints] for p in policies],

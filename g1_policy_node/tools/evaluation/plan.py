@@ -38,6 +38,7 @@ class Condition:
 class Kicks:
     """Kicks of each of `speeds` m/s on `seeds` seeds, `apart` s from one to the next."""
 
+    command: Command
     speeds: tuple[float, ...]
     seeds: int
     apart: tuple[float, float]
@@ -125,10 +126,10 @@ def cases(plan: Plan) -> Iterator[Case]:
             yield Case(group, command)
     for speed in plan.kicks.speeds:
         for seed in range(plan.kicks.seeds):
-            yield Case('kick', plan.gait, kick=speed, seed=seed)
+            yield Case('kick', plan.kicks.command, kick=speed, seed=seed)
     for name in plan.conditions:
         for group, commands in groups.items():
             for command in commands:
                 yield Case(group, command, name)
         for seed in range(plan.kicks.seeds):
-            yield Case('kick', plan.gait, name, plan.condition_kick, seed)
+            yield Case('kick', plan.kicks.command, name, plan.condition_kick, seed)

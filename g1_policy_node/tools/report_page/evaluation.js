@@ -104,7 +104,7 @@ function drawKicks() {
     add(svg, 'line', { class: 'grid', x1: left, x2: right, y1: y(v), y2: y(v) });
     add(svg, 'text', { x: left - 6, y: y(v) + 4, 'text-anchor': 'end' }, text);
   }
-  for (const v of speeds) add(svg, 'text', { x: x(v), y: bottom + 18, 'text-anchor': 'middle' }, v);
+  for (const v of speeds) add(svg, 'text', { x: x(v), y: bottom + 18, 'text-anchor': 'middle' }, v.toFixed(1));
   add(svg, 'text', { x: right, y: bottom + 36, 'text-anchor': 'end' }, 'size of the kicks, m/s');
   falls.forEach((counts, policy) => {
     const path = counts.map((n, i) => `${i ? 'L' : 'M'}${x(speeds[i]).toFixed(1)} ${y(n).toFixed(1)}`);
@@ -137,7 +137,7 @@ function drawPaths() {
     }
     for (const [v, text] of ticks(low[1], high[1], 4)) {
       add(svg, 'line', { class: 'grid', x1: 0, x2: plot.clientWidth, y1: y(v), y2: y(v) });
-      add(svg, 'text', { x: 3, y: y(v) - 3 }, text);
+      if (y(v) < height - 24) add(svg, 'text', { x: 3, y: y(v) - 3 }, text);
     }
     for (const { command, path } of runs) {
       const d = path.map((p, i) => `${i ? 'L' : 'M'}${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join('');

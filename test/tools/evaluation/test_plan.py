@@ -11,6 +11,7 @@ from g1_policy_node.types import UserError
 
 SHIPPED = find_data('config/evaluation.yaml')
 PLAN = load_plan(SHIPPED)
+KICKS = yaml.safe_load(SHIPPED.read_text())['kicks']
 
 
 def changed(tmp_path: Path, **changes) -> Path:
@@ -59,7 +60,7 @@ def test_a_quick_plan_is_a_part_of_the_plan_and_judges_nothing() -> None:
     [
         ({'settling': 20.0}, 'settling 20.0 s is not within 15.0 s'),
         ({'gait': [0.7, 0.0, 0.0]}, 'none of the straight commands'),
-        ({'kicks': {'speeds': [1.0], 'seeds': 0, 'apart': [3.0, 4.0]}}, 'kicks need seeds'),
+        ({'kicks': {**KICKS, 'seeds': 0}}, 'kicks need seeds'),
         ({'conditions': {'none': {}}}, 'must not be named none'),
         ({'conditions': {'ice': {'slip': 1.0}}}, 'slip'),
     ],
