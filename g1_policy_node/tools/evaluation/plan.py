@@ -132,4 +132,4 @@ def cases(plan: Plan) -> Iterator[Case]:
             for command in commands:
                 yield Case(group, command, name)
         for seed in range(plan.kicks.seeds):
-            yield Case('kick', plan.kicks.command, name, plan.condition_kick, seed)
+            yield Case('kick', plan.gait, name, plan.condition_kick, seed)
