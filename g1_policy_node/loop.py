@@ -27,8 +27,9 @@ class ControlLoop(threading.Thread):
 
     `lock` guards the router: held for the length of a tick, and by whoever changes the router
     between two ticks. Garbage is not collected while the loop runs: a full collection takes
-    several periods. With `realtime.prewarm_ms` the network runs once for nothing before a slot:
-    after a sleep of 20 ms its weights and its code have left the caches.
+    several periods. A tick is planned `ArrivalPhase.delay` after its slot's start. With
+    `realtime.prewarm_ms` the network runs once for nothing before it: after a sleep of 20 ms its
+    weights and its code have left the caches.
     """
 
     def __init__(

@@ -97,17 +97,15 @@ def _side_facts(path: Path) -> dict[str, str]:
         return {}
 
 
-def act_rows(load: LoadActor, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the raw actions (T, N) of observations (T, n), BLOCK rows at a time."""
-    whole = len(rows) // BLOCK * BLOCK
-    actions = []
-    if whole:
-        actor = load(BLOCK)
-        actions = [actor(rows[at : at + BLOCK]).copy() for at in range(0, whole, BLOCK)]
-    if rest := len(rows) - whole:
-        last = load(rest)(rows[whole:] if rest > 1 else rows[-1])
-        actions.append(last.reshape(rest, -1))
-    return np.concatenate(actions)
+def act_rows(load: LoadActor, rows: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    """Return the raw actions (T, width) of observations (T, n), BLOCK rows at a time."""
+    size = min(BLOCK, len(rows))
+    actor = load(size)
+    starts = [*range(0, len(rows) - size, size), len(rows) - size]  # the last one may overlap
+    actions = np.empty((len(rows), width), dtype=np.float32)
+    for at in starts:
+        actions[at : at + size] = actor(rows[at : at + size] if size > 1 else rows[at])
+    return actions
 
 
 def replay_offline(tape: Tape, bundle: Bundle, load: LoadActor) -> dict[str, Any]:
@@ -118,7 +116,7 @@ def replay_offline(tape: Tape, bundle: Bundle, load: LoadActor) -> dict[str, Any
     """
     actor = load(1)
     tape_rows = observations(tape, bundle, actor)
-    actions = act_rows(load, tape_rows.rows)
+    actions = act_rows(load, tape_rows.rows, len(bundle.contract.joint_names))
     spent, apart = _one_by_one(actor, tape_rows.rows[:ONE_BY_ONE], actions)
     difference = None
     if tape_rows.actions is not None:
