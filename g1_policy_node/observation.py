@@ -117,7 +117,8 @@ class ObservationBuilder:
         frames = self._frame(Context(states, self._default, command, gait, last_action))
         padded = np.concatenate((np.repeat(frames[:1], self._depth - 1, axis=0), frames))
         windows = np.arange(len(frames))[:, None] * frames.shape[1] + self._picked
-        return padded.ravel()[windows].astype(np.float32)
+        rows: NDArray[np.float32] = padded.ravel()[windows].astype(np.float32)
+        return rows
 
     def _frame(self, context: Context) -> Array:
         frame = np.concatenate([term(context) for term in self._terms], axis=-1)

@@ -150,7 +150,7 @@ def _one_by_one(
     return spent, worst
 
 
-def _targets(tape: Tape, bundle: Bundle, actions: Array) -> dict[str, Any] | None:
+def _targets(tape: Tape, bundle: Bundle, actions: NDArray[np.float32]) -> dict[str, Any] | None:
     """Compare action and safety code with the recorded commands, where a tick's is known.
 
     The gate needs the tick before: a tick whose predecessor is not on the tape is left out.
@@ -239,7 +239,7 @@ def _rebuilt(tape: Tape, bundle: Bundle, actor: Actor) -> NDArray[np.float32]:
         policy = Policy(contract, actor)  # each row needs the action of the one before
         steps = zip(states, commands, ticks, strict=True)
         return np.array([policy.step(*step).observation for step in steps])
-    columns = [None if v[0] is None else np.array(v) for v in zip(*states, strict=True)]
+    columns: list[Any] = [None if v[0] is None else np.array(v) for v in zip(*states, strict=True)]
     no_action = np.zeros((len(states), len(contract.joint_names)))
     return ObservationBuilder(contract).build_rows(
         RobotState(*columns), np.array(commands), np.array(ticks), no_action
