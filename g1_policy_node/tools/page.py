@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from g1_policy_node.modes import MEANINGS
 from g1_policy_node.tools.film import Film
 
 NAME = 'report.html'
@@ -95,6 +96,7 @@ def page(
         film=film,
         stages=STAGE_MEANINGS,
         counters=COUNTER_MEANINGS,
+        modes=MEANINGS,
         manifest_text=json.dumps(manifest, indent=2),
         summary_text=json.dumps(summary, indent=2),
     )
