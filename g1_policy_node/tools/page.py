@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from g1_policy_node.modes import MEANINGS
 from g1_policy_node.tools.film import Film
+from g1_policy_node.types import Mode
 
 NAME = 'report.html'
 FOLDER = Path(__file__).with_name('report_page')
@@ -61,7 +62,11 @@ def write_page(
     film: Film = NOT_RENDERED,
 ) -> Path:
     """Write report.html into the run's folder, whole or not at all, and return its path."""
-    html = page(run_dir.name, summary, manifest, curves, film)
+    return write_html(run_dir, page(run_dir.name, summary, manifest, curves, film))
+
+
+def write_html(run_dir: Path, html: str) -> Path:
+    """Write report.html, whole or not at all, and return its path."""
     partial = run_dir / f'{NAME}.partial'
     partial.write_text(html, encoding='utf-8')
     return partial.replace(run_dir / NAME)
@@ -75,16 +80,8 @@ def page(
     film: Film,
 ) -> str:
     """Return the page; every figure in it is one of `summary`, every text is escaped."""
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies['json.dumps_kwargs'] = {}  # Its default sorts the stages by name.
-    environment.filters |= {'number': number, 'webp': _webp}
-    return environment.get_template('report.html').render(
+    return render(
+        'report.html',
         name=name,
         headline=headline(summary),
         story=story(summary, manifest),
@@ -102,6 +99,20 @@ def page(
     )
 
 
+def render(template: str, **given: Any) -> str:
+    """Return a template of this folder filled in; every text is escaped."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies['json.dumps_kwargs'] = {}  # Its default sorts the stages by name.
+    environment.filters |= {'number': number, 'webp': _webp, 'png': _png}
+    return environment.get_template(template).render(**given)
+
+
 def headline(summary: Summary) -> str:
     """Return what happened, in one sentence."""
     walk = summary['walk']
@@ -110,6 +121,9 @@ def headline(summary: Summary) -> str:
         return 'The robot fell.'
     if seconds == 0.0:
         return 'The robot never walked: the policy did not get to run.'
+    modes = [transition['mode'] for transition in summary.get('transitions') or []]
+    if seconds is None and modes and Mode.RUN.value not in modes:
+        return f'The policy never got to run: it ended in {modes[-1]}.'
     if seconds is None:
         return 'The policy ran; how the robot moved was not recorded.'
     command = walk.get('command')
@@ -215,3 +229,7 @@ def _velocity(velocity: list[float | None], like: list[float] | None = None) -> 
 
 def _webp(picture: bytes) -> str:
     return 'data:image/webp;base64,' + base64.b64encode(picture).decode()
+
+
+def _png(picture: bytes) -> str:
+    return 'data:image/png;base64,' + base64.b64encode(picture).decode()

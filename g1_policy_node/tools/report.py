@@ -13,6 +13,7 @@ from rich.table import Table
 from g1_policy_node.run_folder import RUNS
 from g1_policy_node.tools.film import film
 from g1_policy_node.tools.page import NAME, number
+from g1_policy_node.tools.record_page import has_parts, show_record
 from g1_policy_node.tools.summary import STAGES, merge_run
 from g1_policy_node.tools.trip_report import show_trip
 from g1_policy_node.types import UserError
@@ -23,17 +24,24 @@ Summary = dict[str, Any]
 def report(arguments: argparse.Namespace, console: Console | None = None) -> int:
     """Merge and show each run, the newest if none is named; 1 if one was not accepted.
 
-    A file of the black box (a run's trips/*.npz) is shown by itself.
+    A file of the black box (a run's trips/*.npz) is shown by itself, and a folder without parts
+    of a walk, such as a training's, as it is: its figures are not made again.
     """
     console = console or Console()
-    summaries = []
+    accepted = []
     for run_dir in arguments.runs or [newest_run(RUNS)]:
         if run_dir.suffix == '.npz':
             show_trip(run_dir, console)
             continue
-        summaries.append(merge_run(run_dir, lambda parts: film(parts, _progress(console))))
-        show(summaries[-1], run_dir, console)
-    return 0 if all(summary['accepted'] for summary in summaries) else 1
+        if not run_dir.is_dir():
+            raise UserError(f'{run_dir}: no such folder')
+        if not has_parts(run_dir):
+            accepted.append(show_record(run_dir, console))
+            continue
+        summary = merge_run(run_dir, lambda parts: film(parts, _progress(console)))
+        show(summary, run_dir, console)
+        accepted.append(summary['accepted'])
+    return 0 if all(accepted) else 1
 
 
 def _progress(console: Console) -> Callable[[Sequence[int]], Iterable[int]]:
