@@ -121,9 +121,8 @@ def headline(summary: Summary) -> str:
         return 'The robot fell.'
     if seconds == 0.0:
         return 'The robot never walked: the policy did not get to run.'
-    modes = [transition['mode'] for transition in summary.get('transitions') or []]
-    if seconds is None and modes and Mode.RUN.value not in modes:
-        return f'The policy never got to run: it ended in {modes[-1]}.'
+    if seconds is None and _stuck(summary):
+        return 'The policy never got to run.'
     if seconds is None:
         return 'The policy ran; how the robot moved was not recorded.'
     command = walk.get('command')
@@ -143,7 +142,11 @@ def story(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
     walk, sim = summary['walk'], (manifest.get('simulator') or {}).get('name')
     where = f'simulated in {_SIMULATORS.get(sim, sim)}' if sim else 'no simulator took part'
     who = 'A Unitree G1 with 29 joints'
-    lines = [f'{who}, {where}, moved by the learned policy {_policy(manifest)}.']
+    stuck = _stuck(summary)
+    moved = 'not moved' if stuck else 'moved'
+    lines = [f'{who}, {where}, {moved} by the learned policy {_policy(manifest)}.']
+    if stuck:
+        lines.append(f'It came as far as {stuck["mode"]}: {stuck["reason"]}.')
     if walk.get('command') and walk.get('mean_velocity'):
         lines.append(f'It was asked for {_velocity(walk["command"])}.')
         lines.append(
@@ -164,6 +167,14 @@ def story(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
     if summary['ended']:
         lines.append(f'The end: {summary["ended"]}.')
     return lines
+
+
+def _stuck(summary: Summary) -> Mapping[str, Any] | None:
+    """Return the last transition before the end of a node that never came to RUN."""
+    seen = summary.get('transitions') or []
+    on = [transition for transition in seen if transition['mode'] != Mode.INACTIVE.value]
+    ran = any(transition['mode'] == Mode.RUN.value for transition in on)
+    return on[-1] if on and not ran else None
 
 
 def checks(summary: Summary) -> list[Check]:

@@ -210,9 +210,11 @@ def test_the_headline_tells_each_end(walk: dict[str, Any], said: str) -> None:
 
 
 def test_the_headline_tells_a_policy_that_never_ran_from_one_that_was_not_seen() -> None:
-    ended = [{'mode': 'WAITING'}, {'mode': 'INACTIVE'}]
-    said = headline({'walk': {'fell': None}, 'transitions': ended})
-    assert said == 'The policy never got to run: it ended in INACTIVE.'
+    ended = [{'mode': 'WAITING', 'reason': 'no imu/data yet'}, {'mode': 'INACTIVE'}]
+    summary = {'walk': {'fell': None}, 'transitions': ended}
+    assert headline(summary) == 'The policy never got to run.'
+    told = {**summary, 'rate_hz': None, 'lockstep': None, 'ended': None}
+    assert story(told, {})[1] == 'It came as far as WAITING: no imu/data yet.'
     ran = headline({'walk': {'fell': None}, 'transitions': [{'mode': 'RUN'}, *ended]})
     assert 'was not recorded' in ran
 
