@@ -46,8 +46,9 @@ def timing_figures(recorder: Recorder, simulated: bool = False) -> dict[str, flo
     if len(ticks) > 1 and ticks[-1] > ticks[0]:
         figures['rate_hz'] = float((len(ticks) - 1) / ((ticks[-1] - ticks[0]) * 1e-9))
     seen = c['joint_age'] >= 0
-    spans = {} if simulated else {'lateness': c['woken'] - c['scheduled']}
-    spans['sensor_age'] = c['joint_age'][seen]
+    spans = {'sensor_age': c['joint_age'][seen]}
+    if not simulated:
+        spans['lateness'] = c['woken'] - c['scheduled']
     for name, begin, end in STAGES:
         spans[name] = (c[end] - c[begin])[(c[begin] > 0) & (c[end] > 0)]
     whole = seen & (c['published'] > 0)

@@ -1,4 +1,4 @@
-"""Reports of a training or a rehearsal, and of a walk of which only the figures were kept.
+"""Reports of what is no walk: a training, a rehearsal.
 
 Such a folder has its figures already: they are shown as they are, and never written again.
 """
@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from g1_policy_node.run_folder import PLAN
-from g1_policy_node.tools.curves import curves
-from g1_policy_node.tools.page import NAME, render, write_html, write_page
-from g1_policy_node.tools.parts import FILES, NO_PARTS
+from g1_policy_node.tools.page import NAME, render, write_html
+from g1_policy_node.tools.parts import FILES
 from g1_policy_node.types import UserError
 
 REHEARSAL, SUMMARY, MANIFEST = 'rehearsal.json', 'summary.json', 'manifest.json'
@@ -39,11 +38,8 @@ def has_parts(run_dir: Path) -> bool:
     return any((run_dir / name).exists() for name in _PARTS)
 
 
-def show_record(run_dir: Path, console: Console) -> bool:
-    """Say what the folder holds and where to look; return whether it ended well."""
-    figures = _figures(run_dir)
-    if 'walk' in figures:
-        return _figures_of_a_walk(run_dir, figures, console)
+def show_record(run_dir: Path, figures: Figures, console: Console) -> bool:
+    """Write and tell what a run that is no walk did; return whether it ended well."""
     record = record_of(figures)
     if record is None:
         said = str(figures.get('sentence') or figures.get('kind') or 'a run')
@@ -115,7 +111,8 @@ def _training(figures: Figures) -> Record:
     )
 
 
-def _figures(run_dir: Path) -> Figures:
+def read_figures(run_dir: Path) -> Figures:
+    """Return the figures that a run left; UserError if there are none."""
     for name in (REHEARSAL, SUMMARY):
         if (run_dir / name).is_file():
             figures: Figures = json.loads((run_dir / name).read_text())
@@ -123,22 +120,15 @@ def _figures(run_dir: Path) -> Figures:
     raise UserError(f'{run_dir}: no run, neither its parts nor {SUMMARY} are there')
 
 
-def _manifest(run_dir: Path) -> Figures:
+def read_manifest(run_dir: Path) -> Figures:
+    """Return the manifest that a run left, empty if there is none."""
     path = run_dir / MANIFEST
     manifest: Figures = json.loads(path.read_text()) if path.is_file() else {}
     return manifest
 
 
-def _figures_of_a_walk(run_dir: Path, figures: Figures, console: Console) -> bool:
-    from g1_policy_node.tools.report import show
-
-    write_page(run_dir, figures, _manifest(run_dir), curves(NO_PARTS, {}))
-    show(dict(figures), run_dir, console)
-    return bool(figures['accepted'])
-
-
 def _write(run_dir: Path, figures: Figures, record: Record) -> None:
-    manifest = _manifest(run_dir) or {'command_line': figures.get('command_line')}
+    manifest = read_manifest(run_dir) or {'command_line': figures.get('command_line')}
     pictures = [path.read_bytes() for path in sorted(run_dir.glob('*.png'))]
     html = render(
         'record.html',
