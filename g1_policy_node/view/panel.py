@@ -31,7 +31,7 @@ _HINT = (
     'Run: follow the command. Stand: whatever the command. Push: the simulated robot, in a random '
     'direction. Reset: leave DAMP; the simulated robot is put back on its feet first'
 )
-_BEYOND = 0.5
+_BEYOND = 0.3
 """What a plot shows beyond the range of the command."""
 
 
