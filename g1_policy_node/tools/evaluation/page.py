@@ -8,7 +8,7 @@ from typing import Any
 from g1_policy_node.tools.evaluation.figures import Row, figures_of
 from g1_policy_node.tools.evaluation.plan import COMMANDS, STRAIGHT, UNCHANGED, Plan
 from g1_policy_node.tools.evaluation.table import text, verdict
-from g1_policy_node.tools.page import NAME, environment
+from g1_policy_node.tools.page import NAME, render
 
 Summary = Mapping[str, Any]
 
@@ -24,29 +24,26 @@ def write_page(
     figures = figures_of(plan)
     policies = summary['policies']
     limits = {c['name']: c['limit'] for c in policies[0]['criteria']}
-    html = (
-        environment()
-        .get_template('evaluation.html')
-        .render(
-            name=run_dir.name,
-            headline=headline(summary),
-            summary=summary,
-            policies=policies,
-            verdicts=[verdict(policy, summary, figures) for policy in policies],
-            plan=plan,
-            manifest=manifest,
-            manifest_text=json.dumps(manifest, indent=2),
-            table=[
-                {
-                    'figure': figure,
-                    'cells': _cells(name, policies, limits.get(name), figure),
-                    'limit': text(limits[name], figure) if name in limits else '',
-                }
-                for name, figure in figures.items()
-            ],
-            limits=bool(limits),
-            data=plot_data(summary, plan, rows),
-        )
+    html = render(
+        'evaluation.html',
+        name=run_dir.name,
+        headline=headline(summary),
+        summary=summary,
+        policies=policies,
+        verdicts=[verdict(policy, summary, figures) for policy in policies],
+        plan=plan,
+        manifest=manifest,
+        manifest_text=json.dumps(manifest, indent=2),
+        table=[
+            {
+                'figure': figure,
+                'cells': _cells(name, policies, limits.get(name), figure),
+                'limit': text(limits[name], figure) if name in limits else '',
+            }
+            for name, figure in figures.items()
+        ],
+        limits=bool(limits),
+        data=plot_data(summary, plan, rows),
     )
     partial = run_dir / f'{NAME}.partial'
     partial.write_text(html, encoding='utf-8')
