@@ -1,5 +1,6 @@
 """`g1-policy evaluate`: runs every case of a plan for each policy, and says what came out."""
 
+import dataclasses
 import multiprocessing
 import os
 import sys
@@ -67,6 +68,7 @@ def evaluate(request: Request, console: Console | None = None) -> int:
         'kind': 'evaluation',
         'quick': request.quick,
         'simulator': {'name': 'mujoco', 'version': mujoco.__version__},
+        'plan': dataclasses.asdict(plan),
         'plan_sha256': plan.sha256,
         'bar': request.bar if bar else None,
         'policies': policies,
@@ -80,8 +82,7 @@ def evaluate(request: Request, console: Console | None = None) -> int:
     if request.write:
         for bundle, policy in zip(bundles, policies, strict=True):
             write_evaluation(bundle, _for_manifest(summary, policy, run))
-    show(summary, plan, run_dir, console)
-    return 0 if all(policy['accepted'] is not False for policy in policies) else 1
+    return 0 if show(summary, plan, run_dir, console) else 1
 
 
 def _started(request: Request) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from g1_policy_node.tools.evaluation.plan import (
     Case,
     Plan,
 )
-from g1_policy_node.tools.evaluation.rollout import Track
 from g1_policy_node.types import Array
+
+if TYPE_CHECKING:  # MuJoCo is not needed to show what was measured.
+    from g1_policy_node.tools.evaluation.rollout import Track
 
 Row = Mapping[str, Any]
 """The figures of one run, ready for JSON."""
@@ -74,7 +76,7 @@ def figures_of(plan: Plan) -> dict[str, Figure]:
     }
 
 
-def run_figures(case: Case, track: Track, contract: Contract, settling: float) -> dict[str, Any]:
+def run_figures(case: Case, track: 'Track', contract: Contract, settling: float) -> dict[str, Any]:
     """Return the figures of a run; of one that fell before `settling`, only that.
 
     Since `settling`: `moved` [m] along the commanded direction and to the left of it, by the
@@ -107,7 +109,7 @@ def run_figures(case: Case, track: Track, contract: Contract, settling: float) -
     return row
 
 
-def _limits(track: Track, contract: Contract, begin: int) -> dict[str, Any]:
+def _limits(track: 'Track', contract: Contract, begin: int) -> dict[str, Any]:
     """Return how hard and how often each joint meets its limits: by name, where it does."""
     low, high = contract.per_joint('position_limits').T
     ratio = np.abs(track.torque[begin:]) / contract.per_joint('effort_limit_hardware')

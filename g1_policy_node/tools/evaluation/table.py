@@ -8,14 +8,25 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from g1_policy_node.schema import build
 from g1_policy_node.tools.evaluation.figures import Figure, figures_of
 from g1_policy_node.tools.evaluation.plan import Plan
+from g1_policy_node.tools.page import NAME
 
 Summary = Mapping[str, Any]
 
 
-def show(summary: Summary, plan: Plan, run_dir: Path, console: Console) -> None:
-    """Print the figures, and of every policy whether it passes the bar, or what fails."""
+def show_kept(summary: Summary, run_dir: Path, console: Console) -> bool:
+    """Show an evaluation that was made before, and its page as it is; False as in `show`."""
+    plan: Plan = build(Plan, summary['plan'], f'{run_dir}/summary.json: plan')
+    return show(summary, plan, run_dir, console)
+
+
+def show(summary: Summary, plan: Plan, run_dir: Path, console: Console) -> bool:
+    """Print the figures, and of every policy whether it passes the bar, or what fails.
+
+    Return False if one is below it.
+    """
     policies, figures = summary['policies'], figures_of(plan)
     limits = {c['name']: c['limit'] for c in policies[0]['criteria']}
     table = Table('', *(policy['name'] for policy in policies), box=SIMPLE)
@@ -33,7 +44,8 @@ def show(summary: Summary, plan: Plan, run_dir: Path, console: Console) -> None:
     for policy in policies:
         for line in verdict(policy, summary, figures):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(str(run_dir / 'report.html'), markup=False, highlight=False, soft_wrap=True)
+    console.print(str(run_dir / NAME), markup=False, highlight=False, soft_wrap=True)
+    return all(policy['accepted'] is not False for policy in policies)
 
 
 def verdict(policy: Summary, summary: Summary, figures: Mapping[str, Figure]) -> list[str]:

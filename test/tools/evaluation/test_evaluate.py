@@ -6,6 +6,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from g1_policy_node import cli
 from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.paths import find_data
 from g1_policy_node.tools.evaluation.evaluate import Request, evaluate
@@ -82,6 +83,8 @@ def test_a_policy_below_the_bar_is_named_with_what_fails(tmp_path: Path, plan: P
     assert first['figures'] == second['figures']
     page = (tmp_path / 'run' / 'report.html').read_text()
     assert 'None of policies/g1_walk and mine/g1_walk passes the bar' in page
+    assert cli.run(['report', str(tmp_path / 'run')]) == 1
+    assert (tmp_path / 'run' / 'report.html').read_text() == page
 
 
 def test_quick_neither_judges_nor_writes() -> None:
