@@ -12,7 +12,7 @@ from g1_policy_node.actor import Actor
 from g1_policy_node.types import UserError
 
 RECHECK_EVERY = 8
-"""A switch compares every 8th golden action: `~/estop` waits behind it, less than a period."""
+"""A switch compares every 8th golden action: other requests wait behind it, less than a period."""
 
 _NAME = re.compile(r'cpu|cuda:\d+')
 

@@ -39,7 +39,7 @@ def timing_figures(recorder: Recorder) -> dict[str, float]:
 
     Lateness, and the stages as summary.json names them; one that no tick reached is left out.
     """
-    c = recorder.columns(WINDOW)
+    c = recorder.columns(-WINDOW)
     figures: dict[str, float] = {}
     ticks = c['tick_ns']
     if len(ticks) > 1 and ticks[-1] > ticks[0]:

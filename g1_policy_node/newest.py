@@ -54,7 +54,7 @@ class Taken(NamedTuple, Generic[Message]):
     sequence: int
 
 
-class _LeftToUs(CallbackGroup):
+class LeftToUs(CallbackGroup):
     """Keeps every executor away from its subscriptions."""
 
     def can_execute(self, entity: Any) -> bool:
@@ -81,7 +81,7 @@ class NewestMessage(Generic[Message]):
         qos: QoSProfile = SENSOR_QOS,
         raw: bool = False,
     ) -> None:
-        self._group = _LeftToUs()
+        self._group = LeftToUs()
         self._kind = kind
         self._raw = raw
         package, _, name = kind.__module__.partition('.')

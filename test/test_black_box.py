@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -116,12 +117,24 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch) -> No
 def test_a_fault_that_comes_and_goes_does_not_fill_the_disk(tmp_path: Path) -> None:
     box = Box(tmp_path)
     box.add(row(1, STALE))
-    for _ in range(MAX_TRIPS + 20):
+    for number in range(MAX_TRIPS + 20):
         box.watch(Mode.RUN, '', False)
         box.watch(Mode.HOLD, STALE.reason, False)
+        while box._trips.qsize() and number < MAX_TRIPS:
+            time.sleep(0.001)
     box.close()
     assert len(trips(tmp_path)) == MAX_TRIPS
     assert box.trips == MAX_TRIPS + 20
+    assert f'is full at {MAX_TRIPS} trips' in box.lines[MAX_TRIPS]
+
+
+def test_a_restarted_process_keeps_the_trips_of_the_one_before(tmp_path: Path) -> None:
+    for _ in range(2):
+        box = Box(tmp_path)
+        box.add(row(1, STALE))
+        box.watch(Mode.HOLD, STALE.reason, False)
+        box.close()
+    assert [p.name[:8] for p in trips(tmp_path)] == ['trip-001', 'trip-002']
 
 
 def test_a_disk_that_hangs_does_not_hang_the_tick(tmp_path: Path, monkeypatch) -> None:
@@ -141,6 +154,7 @@ def test_a_disk_that_hangs_does_not_hang_the_tick(tmp_path: Path, monkeypatch) -
         box.watch(Mode.HOLD if slot % 2 else Mode.RUN, 'x', False)
     free.set()
     box.close()
+    assert any('the disk was busy, 15 trips were not kept' in line for line in box.lines)
 
 
 def test_the_report_says_which_layer_tripped_and_why(tmp_path: Path, capsys) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from g1_policy_node.journal import SUFFIX, read_rows
 from g1_policy_node.run_folder import PLAN
 
 FILES: Mapping[str, tuple[str, ...]] = {
@@ -55,13 +56,25 @@ def read_parts(run_dir: Path) -> Parts:
     return Parts(
         plan=plan,
         node=parts['node.json'],
-        timing=parts['timing.npz'],
+        timing=parts['timing.npz'] or _read_journal(run_dir, missing),
         command=parts['cmd.json'],
         simulator=parts['sim.json'],
         track=parts['sim.npz'],
         floor=parts['floor.json'],
         missing=tuple(missing),
     )
+
+
+def _read_journal(run_dir: Path, missing: list[str]) -> Part | None:
+    """Return the ticks that a killed node left; timing.npz still counts as missing."""
+    for path in sorted(run_dir.glob(f'timing-*{SUFFIX}'), reverse=True):
+        try:
+            rows = read_rows(path)
+        except (OSError, ValueError) as error:
+            missing.append(f'{path.name} (cannot be read: {error})')
+        else:
+            return {name: rows[name] for name in rows.dtype.names or ()}
+    return None
 
 
 def _read(path: Path, missing: list[str]) -> Part | None:

@@ -235,7 +235,7 @@ FAULTS: dict[str, Fault] = {
     'no stamps': Fault('', 'RUN', 'no fault', _unstamped),
     'bursts of 1 kHz': Fault('', 'RUN', 'newest only', _burst),
     'a second sender of sensors': Fault(
-        'second_sender', 'DAMP', f'dropped; {STALE}', act='second sensors'
+        'second_sender', 'DAMP', 'one message', act='second sensors'
     ),
     'a second sender of joint_command': Fault(
         'foreign_command', 'DAMP', 'one message', act='second command'
