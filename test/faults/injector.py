@@ -13,6 +13,7 @@ import numpy as np
 Message = Any
 Sent = list[tuple[int, Message]]
 MS = 1_000_000
+STALE = '60 ms without a good sample'
 
 
 class Injector:
@@ -41,7 +42,8 @@ class Fault:
     """A fault and what must come of it.
 
     `layer` is the counter that must speak, `outcome` the mode it must end in within a second.
-    `act` names what the harness does itself, where no message is changed.
+    `act` names what the harness does itself, where no message is changed. `after` are the layers
+    that may trip at the fault's end, where good samples look wrong beside those before.
     """
 
     layer: str
@@ -50,6 +52,15 @@ class Fault:
     apply: Apply | None = None
     topics: tuple[str, ...] = ('joint_states', 'imu/data')
     act: str = ''
+    after: tuple[str, ...] = ()
+
+    @property
+    def explains(self) -> frozenset[str]:
+        """The layers of the trips that this fault may cause."""
+        if self.outcome == 'RUN':
+            return frozenset(self.after)
+        named = self.layer.removeprefix('held.') or 'request'
+        return frozenset({named, *self.after, *(['stale'] if self.limit == STALE else [])})
 
 
 def _drop(_i: Injector, _t: str, _m: Message) -> Sent:
@@ -199,7 +210,6 @@ def _burst(i: Injector, _t: str, m: Message) -> Sent:
 
 
 JOINTS, IMU = ('joint_states',), ('imu/data',)
-STALE = '60 ms without a good sample'
 
 FAULTS: dict[str, Fault] = {
     'joint_states lost': Fault('held.stale', 'DAMP', STALE, _drop, JOINTS),
@@ -231,7 +241,9 @@ FAULTS: dict[str, Fault] = {
     'the IMU of another body': Fault('imu_frame', 'DAMP', STALE, _other_frame, IMU),
     'base turning at 12 rad/s': Fault('base_rate', 'DAMP', '8 rad/s', _spin, IMU),
     "sender's clock back by 5 s": Fault('', 'RUN', 'no fault', _step_stamp(-5)),
-    "sender's clock on by 5 s": Fault('', 'RUN', 'no fault', _step_stamp(5)),
+    "sender's clock on by 5 s": Fault(
+        '', 'RUN', 'no fault', _step_stamp(5), after=('stamp_order', 'stale')
+    ),
     'no stamps': Fault('', 'RUN', 'no fault', _unstamped),
     'bursts of 1 kHz': Fault('', 'RUN', 'newest only', _burst),
     'a second sender of sensors': Fault(
