@@ -140,9 +140,12 @@ class ControlLoop(threading.Thread):
             inputs = self._io.take(self._clock, self._system)
             taken = time.monotonic_ns()
             tick = self._router.tick(now, slots, inputs)
-            if tick.target is not None:
-                # Read before publishing: a driver in lock-step answers with the next /clock.
-                self.misses.published(grid.at(self._clock.now()))
+            # Read before publishing: a driver in lock-step answers with the next /clock.
+            at = grid.at(self._clock.now())
+            # A process that was stopped inside its tick wakes with a target of another time.
+            in_time = at - slot <= self._router.safety.limits.max_missed_slots
+            if tick.target is not None and in_time:
+                self.misses.published(at)
                 self._io.publish_command(tick.target)
                 published = time.monotonic_ns()
         if tick.mode not in COMMANDING:

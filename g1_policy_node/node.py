@@ -126,7 +126,6 @@ class PolicyNode(LifecycleNode):
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop ticking, for good."""
         self._stop('shut down')
-        self._drop()
         return super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -144,16 +143,15 @@ class PolicyNode(LifecycleNode):
         self.get_logger().info(f'{prepared.title()}; {settings.realtime}')
 
     def _stop(self, reason: str) -> None:
-        if self._loop is None:
+        if not (self._loop and self._prepared):
             return
-        assert self._prepared
         loop, self._loop = self._loop, None
         loop.stop()
         self._prepared.router.deactivate(reason)
         if self._part:
-            simulated = self.get_parameter('use_sim_time').value
-            told = {'transitions': self._transitions, 'use_sim_time': simulated}
-            self._part.write({**run_facts(self._prepared, self._recorder, loop), **told})
+            facts = run_facts(self._prepared, self._recorder, loop)
+            facts['use_sim_time'] = self.get_parameter('use_sim_time').value
+            self._part.write({**facts, 'transitions': self._transitions})
 
     def _drop(self) -> None:
         if self._io:
@@ -256,13 +254,15 @@ class PolicyNode(LifecycleNode):
 
     def _trip_folder(self) -> Path:
         """Return where the black box writes: in the run's folder, or beside ROS's own logs."""
-        if self._settings and self._settings.run_dir:
-            return self._settings.run_dir / 'trips'
+        if self._settings and (run_dir := self._settings.run_dir):
+            return run_dir / 'trips'
         return Path(get_logging_directory()) / 'g1_policy_trips' / self._started
 
     def destroy_node(self) -> None:
-        """End the e-stop's thread before its service goes."""
+        """End the threads first: they use what goes."""
         self._estop.close()
+        if self._part:
+            self._part.close()
         super().destroy_node()
 
 

@@ -11,6 +11,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rig import TICK_NS, Rig, stamp
+from rosgraph_msgs.msg import Clock
 from samples import CONTRACT
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
@@ -458,3 +459,28 @@ def test_the_run_folder_gets_timing_and_facts(make_rig, tmp_path: Path) -> None:
         assert len(timing['slot']) == rig.node._recorder.rows
         assert np.all(np.diff(timing['slot']) == 1)
     assert (tmp_path / 'run' / 'node.json').is_file()
+
+
+def test_a_tick_that_was_stopped_half_way_commands_nothing(make_rig, monkeypatch) -> None:
+    rig = make_rig(auto_run=True)
+    rig.until_mode('RUN')
+    rig.step()
+    policy = rig.node._prepared.router.policy
+    act = policy.act
+
+    def stopped(observation):
+        """The process sleeps inside the tick, and wakes twenty slots later."""
+        action = act(observation)
+        monkeypatch.setattr(policy, 'act', act)
+        rig.clock.publish(Clock(clock=stamp(rig.now + 20 * TICK_NS)))
+        rig.until(lambda: rig.node._tick_clock.now() >= rig.now + 20 * TICK_NS, 'the clock')
+        return action
+
+    monkeypatch.setattr(policy, 'act', stopped)
+    rig.now += TICK_NS
+    rig.publish_sensors()
+    rig.commands.take()
+    rig.clock.publish(Clock(clock=stamp(rig.now)))
+    rig.until(lambda: rig.mode == 'DAMP', 'DAMP')
+    assert 'slots in a row' in rig.reason
+    assert rig.commands.take() is None

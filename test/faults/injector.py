@@ -42,8 +42,8 @@ class Fault:
     """A fault and what must come of it.
 
     `layer` is the counter that must speak, `outcome` the mode it must end in within a second.
-    `act` names what the harness does itself, where no message is changed. `after` are the layers
-    that may trip at the fault's end, where good samples look wrong beside those before.
+    `act` names what the harness does itself, where no message is changed. `also` are further
+    layers that may trip, where samples look wrong beside those before the fault or after it.
     """
 
     layer: str
@@ -52,15 +52,15 @@ class Fault:
     apply: Apply | None = None
     topics: tuple[str, ...] = ('joint_states', 'imu/data')
     act: str = ''
-    after: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
     @property
     def explains(self) -> frozenset[str]:
         """The layers of the trips that this fault may cause."""
         if self.outcome == 'RUN':
-            return frozenset(self.after)
+            return frozenset(self.also)
         named = self.layer.removeprefix('held.') or 'request'
-        return frozenset({named, *self.after, *(['stale'] if self.limit == STALE else [])})
+        return frozenset({named, *self.also, *(['stale'] if self.limit == STALE else [])})
 
 
 def _drop(_i: Injector, _t: str, _m: Message) -> Sent:
@@ -214,7 +214,9 @@ JOINTS, IMU = ('joint_states',), ('imu/data',)
 FAULTS: dict[str, Fault] = {
     'joint_states lost': Fault('held.stale', 'DAMP', STALE, _drop, JOINTS),
     'imu/data lost': Fault('held.stale', 'DAMP', STALE, _drop, IMU),
-    'every sample 150 ms late': Fault('late', 'DAMP', '60 ms later than it can be', _delay),
+    'every sample 150 ms late': Fault(
+        'late', 'DAMP', '60 ms later than it can be', _delay, also=('stale',)
+    ),
     'samples doubled': Fault('duplicate', 'RUN', 'dropped', _duplicate),
     'one sample repeated': Fault('duplicate', 'DAMP', STALE, _repeat),
     'values frozen, stamps go on': Fault('held.frozen', 'DAMP', '100 ms the same bits', _freeze),
@@ -242,7 +244,7 @@ FAULTS: dict[str, Fault] = {
     'base turning at 12 rad/s': Fault('base_rate', 'DAMP', '8 rad/s', _spin, IMU),
     "sender's clock back by 5 s": Fault('', 'RUN', 'no fault', _step_stamp(-5)),
     "sender's clock on by 5 s": Fault(
-        '', 'RUN', 'no fault', _step_stamp(5), after=('stamp_order', 'stale')
+        '', 'RUN', 'no fault', _step_stamp(5), also=('stamp_order', 'stale')
     ),
     'no stamps': Fault('', 'RUN', 'no fault', _unstamped),
     'bursts of 1 kHz': Fault('', 'RUN', 'newest only', _burst),

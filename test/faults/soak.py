@@ -12,8 +12,8 @@ from faults.watch import MAX_MB_PER_MINUTE, mb_per_minute, unexplained
 
 from g1_policy_node.tools.trip_report import load_trip
 
-WARM_UP = 0.2
-"""The share of the time after which memory must be flat: 10 s of ticks and every kind of fault."""
+WARM_UP_S = 120.0
+"""After it memory must be flat: it has every kind of fault, and the black box is full."""
 TELL_S = 10.0
 
 
@@ -53,10 +53,11 @@ class Soak:
                 self.wrong.append(f'{why} ({trip["about"]["reason"]})')
             path.unlink()
 
-    def slope(self) -> float:
-        """MB a minute after the warm-up."""
-        late = [pair for pair in self.memory if pair[0] >= WARM_UP * self.spent / 60]
-        return mb_per_minute(*zip(*late, strict=True)) if len(late) > 1 else 0.0
+    def slope(self) -> float | None:
+        """MB a minute after the warm-up; None where as much time again was not seen."""
+        late = [pair for pair in self.memory if pair[0] >= WARM_UP_S / 60]
+        enough = self.spent >= 2 * WARM_UP_S and len(late) > 1
+        return round(mb_per_minute(*zip(*late, strict=True)), 3) if enough else None
 
     def told(self, seconds: float) -> str:
         trips, watch = self.trips.total(), self.line.line.watch
@@ -82,7 +83,7 @@ def soak(line: Measurement, folder: Path, seconds: float) -> dict[str, Any]:
     time.sleep(1.0)  # the last trip may still be on its way to the disk
     seen.take_trips()
     slope = seen.slope()
-    if slope > MAX_MB_PER_MINUTE:
+    if slope is not None and slope > MAX_MB_PER_MINUTE:
         flat = f'memory grows by {slope:.2f} MB a minute, more than {MAX_MB_PER_MINUTE:.2f}'
         seen.wrong.append(flat)
     return {
@@ -90,7 +91,7 @@ def soak(line: Measurement, folder: Path, seconds: float) -> dict[str, Any]:
         'faults_injected': dict(sorted(seen.faults.items())),
         'trips': dict(sorted(seen.trips.items())),
         'memory_mb': [round(m, 1) for _, m in seen.memory[:: max(1, len(seen.memory) // 20)]],
-        'memory_mb_per_minute': round(slope, 3),
+        'memory_mb_per_minute': slope,
         'memory_limit_mb_per_minute': round(MAX_MB_PER_MINUTE, 3),
         'soak_problems': seen.wrong,
     }

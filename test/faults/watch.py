@@ -56,11 +56,13 @@ class CommandWatch:
         measured: Array,
         last: tuple[int, int, Array] | None,
     ) -> None:
-        if last is None or received - last[1] > SILENCE_NS:
+        silence = SILENCE_NS + 1 if last is None else received - last[1]
+        if last is None or silence > SILENCE_NS:
             away = np.abs(target - measured)
             if float(away.max()) > ENGAGE_WITHIN:
                 joint = self._first(away > ENGAGE_WITHIN)
-                self.unsafe.append(f'command {sequence}: starts with a jump of {joint}')
+                after = f'after {silence / S:.2f} s of silence'
+                self.unsafe.append(f'command {sequence}: starts with a jump of {joint} {after}')
             return
         steps = max(sequence - last[0], 1)  # the newest one is taken: some may not be seen
         fast = np.abs(target - last[2]) > steps * self._step + 1e-9
