@@ -188,7 +188,8 @@ def _table(values: Iterable[Any], width: int = 0) -> np.ndarray[Any, Any]:
     rows = list(values)
     width = width or max((len(row) for row in rows if row is not None), default=0)
     empty = np.full(width, np.nan)
-    return np.array([empty if row is None else row for row in rows], dtype=np.float64)
+    full = np.array([empty if row is None else row for row in rows], dtype=np.float64)
+    return full.reshape(len(rows), width)
 
 
 def _ragged(name: str, values: list[Any]) -> dict[str, np.ndarray[Any, Any]]:

@@ -1,4 +1,4 @@
-"""The recorder's rows on disk, once a second: killing the process loses that second and no more."""
+"""The recorder's rows on disk, once a second: a kill loses the last second and no more."""
 
 import errno
 import threading
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from g1_policy_node.timing import INT_COLUMNS, ROWS, Recorder
+from g1_policy_node.timing import INT_COLUMNS, Recorder
 
 EVERY_S = 1.0
 CLOSE_S = 2.0

@@ -58,12 +58,15 @@ class LeftToUs(CallbackGroup):
     """Keeps every executor away from its subscriptions."""
 
     def can_execute(self, entity: Any) -> bool:
+        """Refuse."""
         return False
 
     def beginning_execution(self, entity: Any) -> bool:
+        """Refuse."""
         return False
 
     def ending_execution(self, entity: Any) -> None:
+        """Never happens."""
         raise NotImplementedError('nothing of this group is ever executed')
 
 

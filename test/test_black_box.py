@@ -174,12 +174,12 @@ def test_the_report_says_which_layer_tripped_and_why(tmp_path: Path, capsys) -> 
 def test_a_file_that_is_no_trip_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / 'trip.npz'
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r'trip\.npz: not a file of the black box'):
+    with pytest.raises(UserError, match=r'trip\.npz: not an npz file of plain arrays'):
         load_trip(path)
 
 
 def test_a_pickle_in_a_trip_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / 'trip.npz'
     np.savez(path, about=np.array([print], dtype=object))
-    with pytest.raises(UserError, match='not a file of the black box'):
+    with pytest.raises(UserError, match='not an npz file of plain arrays'):
         load_trip(path)

@@ -133,7 +133,9 @@ def test_a_full_disk_is_told_once_and_loses_nothing_once_there_is_room(
             return self.file.write(data[: len(data) // 2])
 
     monkeypatch.setattr(
-        Path, 'open', lambda p, *a, **k: Full(opened(p, *a, **k)) if full[0] else opened(p, *a, **k)
+        Path,
+        'open',
+        lambda p, *a, **k: Full(opened(p, *a, **k)) if full[0] else opened(p, *a, **k),
     )
     running = Journal(ticks, path, log.append)
     ticks.go_on(5)
@@ -151,7 +153,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_to_save(ticks, tmp_path, lo
     (tmp_path / 'run').write_text('a file, not a folder')
     kept = Journal(ticks, tmp_path / 'run' / 'x.rows', log.append)
     ticks.go_on(1)
-    with pytest.raises(OSError, match='exists|directory'):
+    with pytest.raises(OSError, match=r'exists|directory'):
         kept.save(tmp_path / 'run' / 'timing.npz')
     kept._stopping.set()
     kept.join()

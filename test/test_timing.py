@@ -58,7 +58,9 @@ def test_the_newest_rows_are_kept_and_can_be_had_from_any_on(monkeypatch, count,
     expected = list(range(count))[first:][-8:]
     np.testing.assert_array_equal(columns['slot'], [i * 100 for i in expected])
     np.testing.assert_array_equal(columns['gait'], [row(i)[-1] for i in expected])
-    np.testing.assert_array_equal(columns['command'], [[i] * 3 for i in expected] or np.empty((0, 3)))
+    np.testing.assert_array_equal(
+        columns['command'], [[i] * 3 for i in expected] or np.empty((0, 3))
+    )
 
 
 def test_what_was_had_does_not_change_with_the_next_ticks(monkeypatch) -> None:

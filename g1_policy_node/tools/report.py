@@ -31,9 +31,18 @@ def report(arguments: argparse.Namespace, console: Console | None = None) -> int
         if run_dir.suffix == '.npz':
             show_trip(run_dir, console)
             continue
-        summaries.append(merge_run(run_dir, lambda parts: film(parts, _progress(console))))
+        summaries.append(_merged(run_dir, console))
         show(summaries[-1], run_dir, console)
     return 0 if all(summary['accepted'] for summary in summaries) else 1
+
+
+def _merged(run_dir: Path, console: Console) -> Summary:
+    """Merge a run; UserError where its parts, perhaps of other hands, are not what they seem."""
+    try:
+        return merge_run(run_dir, lambda parts: film(parts, _progress(console)))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        said = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise UserError(f'{run_dir}: a part is not as it was written ({said:.200})') from error
 
 
 def _progress(console: Console) -> Callable[[Sequence[int]], Iterable[int]]:

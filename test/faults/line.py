@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / 'test')]
 import conftest  # noqa: E402  a ROS domain of our own, before rclpy
 import numpy as np  # noqa: E402
-from faults.injector import FAULTS, Fault, Injector  # noqa: E402
+from faults.injector import FAULTS, Injector  # noqa: E402
 from faults.watch import CommandWatch, Episode  # noqa: E402
 from geometry_msgs.msg import Twist  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
@@ -72,7 +72,7 @@ class Line(threading.Thread):
         waiting: list[tuple[int, str, Any]] = []
         due = time.monotonic()
         while not self.stopping:
-            now = time.time_ns()
+            now = self.now()
             for topic, message in self._sample(now):
                 sent = self.injector(topic, message)
                 if self.injector.on and not self.began:
@@ -86,9 +86,17 @@ class Line(threading.Thread):
             if self.injector.on and act in self.extra:
                 self.extra[act].publish(self._zeros(now))
             self.cmd_vel.publish(Twist())
+            self.tell(now)
             self._listen()
             due = max(due + PERIOD_S, time.monotonic())
             time.sleep(max(0.0, due - time.monotonic()))
+
+    def now(self) -> int:
+        """Return the time of the stamps, ns."""
+        return time.time_ns()
+
+    def tell(self, now: int) -> None:
+        """Say what time it is, after the sensors of that time: nothing, in real time."""
 
     def _sample(self, now: int) -> list[tuple[str, Any]]:
         joints, imu = JointState(name=list(CONTRACT.joint_names)), Imu()

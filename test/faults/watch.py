@@ -13,7 +13,7 @@ from g1_policy_node.types import Array
 S = 1_000_000_000
 SILENCE_NS = S // 10
 """A driver damps after it, so that the next command starts anew."""
-MAX_MB_PER_MINUTE = 5 / 30
+MAX_MB_PER_MINUTE = 0.167
 """5 MB in half an hour: less than half of what a single row of 160 bytes kept per tick takes."""
 AFTER_NS = 3 * S // 10
 """How long after a fault's end its trips may come."""
@@ -42,7 +42,9 @@ class CommandWatch:
             self.unsafe.append(f'command {sequence}: {len(names)} names, {len(target)} positions')
         elif not np.isfinite(target).all():
             self._last = None
-            self.unsafe.append(f'command {sequence}: {self._first(~np.isfinite(target))} not finite')
+            self.unsafe.append(
+                f'command {sequence}: {self._first(~np.isfinite(target))} not finite'
+            )
         elif (out := (target < self._low - 1e-9) | (target > self._high + 1e-9)).any():
             self.unsafe.append(f'command {sequence}: {self._first(out)} out of its limits')
         else:
@@ -57,7 +59,7 @@ class CommandWatch:
         last: tuple[int, int, Array] | None,
     ) -> None:
         silence = SILENCE_NS + 1 if last is None else received - last[1]
-        if last is None or silence > SILENCE_NS:
+        if last is None or (silence > SILENCE_NS and sequence == last[0] + 1):
             away = np.abs(target - measured)
             if float(away.max()) > ENGAGE_WITHIN:
                 joint = self._first(away > ENGAGE_WITHIN)
@@ -88,7 +90,9 @@ def unexplained(layer: str, at: int, episodes: Sequence[Episode]) -> str:
     for episode in reversed(episodes):
         if episode.began <= at:
             if episode.ended and at > episode.ended + AFTER_NS:
-                return f'a trip of {layer} {(at - episode.ended) / S:.1f} s after {episode.fault!r}'
+                return (
+                    f'a trip of {layer} {(at - episode.ended) / S:.1f} s after {episode.fault!r}'
+                )
             return '' if layer in episode.layers else f'{episode.fault!r} tripped {layer}'
     return f'a trip of {layer} before any fault'
 

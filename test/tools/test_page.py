@@ -120,7 +120,7 @@ def test_every_trip_is_explained_and_linked(tmp_path: Path) -> None:
     merge_run(tmp_path)
     reader = read((tmp_path / 'report.html').read_text())
     assert '1.00 HOLD stale imu is stale trips/trip-001-HOLD-stale.npz' in reader.text
-    assert 'trip-002-DAMP-tilt.npz: not a file of the black box' in reader.text
+    assert 'trip-002-DAMP-tilt.npz: not an npz file of plain arrays' in reader.text
     links = [attributes['href'] for tag, attributes in reader.tags if tag == 'a']
     assert links == ['trips/trip-001-HOLD-stale.npz', 'trips/trip-002-DAMP-tilt.npz']
 
