@@ -64,8 +64,8 @@ def _soaked(soak: dict[str, Any]) -> str:
         f'each of a layer that the fault at the time may trip. Not explained or not expected: '
         f'{wrong}. Memory of the node after the first two minutes: '
         f'{soak["memory_mb_per_minute"]:+.3f} MB a minute, limit '
-        f'{soak["memory_limit_mb_per_minute"]:.3f} (5 MB in half an hour: less than half of what '
-        f'keeping one row a tick would take). The node was '
+        f'{soak["memory_limit_mb_per_minute"]:.3f} (5 MB in half an hour: less than half of '
+        f'what keeping one row a tick would take). The node was '
         f'{"alive" if soak["node_alive_at_the_end"] else "dead"} at the end.'
     )
 

@@ -48,12 +48,13 @@ class SystemTime:
     def monotonic(self, system_ns: int) -> int:
         """Return when a message stamped `system_ns` since the last reading came, monotonic ns.
 
-        Around a step the stamp may be of either side: the one that puts it before now, and
-        nearest to it, is right.
+        At most the last reading. Around a step, which may even come after that reading, the
+        stamp may be of either side: the one that puts it before now, and nearest to it, is right.
         """
-        candidates = [system_ns - pair.offset for pair in (self._pair, self._before)]
-        past = [t for t in candidates if t <= self._pair.monotonic]
-        return max(past) if past else self._pair.monotonic
+        now = read_pair()
+        candidates = [system_ns - pair.offset for pair in (now, self._pair, self._before)]
+        past = [t for t in candidates if t <= now.monotonic + SYSTEM_STEP_NS]
+        return min(max(past, default=self._pair.monotonic), self._pair.monotonic)
 
 
 def read_pair() -> Pair:
