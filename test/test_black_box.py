@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from samples import DEFAULT, MS, imu, inputs, joints
 
-from g1_policy_node.black_box import ERROR, MAX_TRIPS, REQUEST, BlackBox, Row
+from g1_policy_node.black_box import ERROR, MAX_TRIPS, REQUEST, BlackBox, Row, columns
 from g1_policy_node.router import Tick
 from g1_policy_node.tools.trip_report import load_trip, show_trip
 from g1_policy_node.types import Fault, Inputs, Mode, UserError, Verdict
@@ -176,6 +176,55 @@ def test_a_file_that_is_no_trip_is_one_line(tmp_path: Path, content: bytes) -> N
     path.write_bytes(content)
     with pytest.raises(UserError, match=r'trip\.npz: not an npz file of plain arrays'):
         load_trip(path)
+
+
+ABOUT = {
+    **dict.fromkeys(('mode', 'layer', 'reason', 'at_utc', 'policy', 'device'), 'x'),
+    'ticks': 1,
+    'counters': {},
+}
+COLUMNS = columns([row(1, STALE)])
+
+
+@pytest.mark.parametrize(
+    ('change', 'says'),
+    [
+        ({'about': '[1, 2]'}, 'list indices'),
+        ({'about': '[' * 100_000}, 'recursion'),
+        ({'about': json.dumps({'mode': 'HOLD'})}, 'layer'),
+        ({'about': json.dumps({**ABOUT, 'counters': [1]})}, 'about.counters not as written'),
+        ({'about': json.dumps({**ABOUT, 'mode': 5})}, 'about.mode not as written'),
+        ({'now': np.zeros(3, np.int64)}, 'mode, layer, verdict, times'),
+        ({'now': np.int64(3)}, 'unsized'),
+        ({'times': np.zeros((1, 7), 'U3')}, 'times not as written'),
+        ({'joint_stamps': np.zeros((1, 2), np.int64)}, 'joint_stamps not as written'),
+        ({'verdict': None}, 'verdict'),
+    ],
+)
+def test_a_trip_of_other_hands_is_refused_in_one_line(tmp_path: Path, change, says: str) -> None:
+    path = tmp_path / 'trip.npz'
+    given = {'about': json.dumps(ABOUT), **COLUMNS, **change}
+    np.savez(path, **{name: value for name, value in given.items() if value is not None})
+    with pytest.raises(UserError, match=r'trip\.npz: not a file of the black box') as refused:
+        load_trip(path)
+    assert says in str(refused.value)
+    assert '\n' not in str(refused.value)
+
+
+def test_words_in_a_trip_are_shown_as_they_are(tmp_path: Path, capsys) -> None:
+    path = tmp_path / 'trip.npz'
+    about = {**ABOUT, 'mode': '[/red]', 'reason': '[bold]', 'policy': '[/]'}
+    np.savez(path, about=json.dumps(about), **{**COLUMNS, 'layer': np.array(['[/x]'])})
+    show_trip(path, Console(width=100))
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ('[/red]', '[bold]', '[/]', '[/x]'))
+
+
+def test_a_trip_before_the_first_tick_is_whole_too(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    box.watch(Mode.DAMP, 'e-stop requested', False)
+    box.close()
+    assert len(load_trip(trips(tmp_path)[0])['now']) == 0
 
 
 def test_a_pickle_in_a_trip_is_not_run(tmp_path: Path) -> None:
