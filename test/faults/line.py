@@ -122,7 +122,7 @@ class Line(threading.Thread):
         if command and command.message.header.frame_id:  # the stranger's has none
             m = command.message
             self.watch.look(
-                command.sequence, command.received, list(m.name), np.array(m.position), DEFAULT
+                command.sequence, command.source, list(m.name), np.array(m.position), DEFAULT
             )
 
     @property

@@ -27,16 +27,19 @@ class CommandWatch:
         self._names = list(contract.joint_names)
         self._low, self._high = low - limits.position_margin, high + limits.position_margin
         self._step = limits.max_target_rate * contract.step_dt
-        self._last: tuple[int, int, Array] | None = None  # sequence, received, target
+        self._last: tuple[int, int, Array] | None = None  # sequence, sent, target
         self.commands = 0
         self.unsafe: list[str] = []
 
     def look(
-        self, sequence: int, received: int, names: list[str], target: Array, measured: Array
+        self, sequence: int, sent: int, names: list[str], target: Array, measured: Array
     ) -> None:
-        """Take a command with its counter and its receive time, ns; `measured` (N,) rad."""
+        """Take a command with its counter and when it was sent, ns; `measured` (N,) rad.
+
+        Not when it was received: beside a second sender that may be long after.
+        """
         self.commands += 1
-        last, self._last = self._last, (sequence, received, target)
+        last, self._last = self._last, (sequence, sent, target)
         if names != self._names or target.shape != self._low.shape:
             self._last = None
             self.unsafe.append(f'command {sequence}: {len(names)} names, {len(target)} positions')
@@ -48,17 +51,17 @@ class CommandWatch:
         elif (out := (target < self._low - 1e-9) | (target > self._high + 1e-9)).any():
             self.unsafe.append(f'command {sequence}: {self._first(out)} out of its limits')
         else:
-            self._look_back(sequence, received, target, measured, last)
+            self._look_back(sequence, sent, target, measured, last)
 
     def _look_back(
         self,
         sequence: int,
-        received: int,
+        sent: int,
         target: Array,
         measured: Array,
         last: tuple[int, int, Array] | None,
     ) -> None:
-        silence = SILENCE_NS + 1 if last is None else received - last[1]
+        silence = SILENCE_NS + 1 if last is None else sent - last[1]
         if last is None or (silence > SILENCE_NS and sequence == last[0] + 1):
             away = np.abs(target - measured)
             if float(away.max()) > ENGAGE_WITHIN:
