@@ -30,7 +30,11 @@ def parse_arrays(raw: bytes, limit: int, where: str) -> Arrays:
         if unpacked > limit:
             raise ValueError(f'{unpacked} bytes unpacked, more than {limit} allowed')
         with np.load(io.BytesIO(raw), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+            arrays = {name: file[name] for name in file.files}
+        # numpy returns the bytes of a member that is no array.
+        if wrong := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+            raise ValueError(f'{", ".join(wrong)}: no array')
+        return arrays
     except Exception as error:  # whatever zip and numpy raise, the file is what is wrong
         reason = ' '.join(str(error).split()) or type(error).__name__
         raise UserError(f'{where}: not an npz file of plain arrays ({reason:.200})') from None

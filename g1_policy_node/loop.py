@@ -129,13 +129,11 @@ class ControlLoop(threading.Thread):
     def _tick(self, grid: SlotGrid, slot: int, slots: int) -> None:
         """One tick, from messages to message."""
         woken = time.monotonic_ns()
-        step = self._system.read()
-        if step:
+        if step := self._system.read():
             self._router.inputs.clock_stepped()
             self._log(f'the system clock stepped by {step / 1e9:+.3f} s; ticks do not follow it')
-        now = self._clock.now()
+        now, published = self._clock.now(), 0
         scheduled = woken - (now - grid.start(slot))
-        published = 0
         with self._lock:
             inputs = self._io.take(self._clock, self._system)
             taken = time.monotonic_ns()
@@ -143,8 +141,8 @@ class ControlLoop(threading.Thread):
             # Read before publishing: a driver in lock-step answers with the next /clock.
             at = grid.at(self._clock.now())
             # A process that was stopped inside its tick wakes with a target of another time.
-            in_time = at - slot <= self._router.safety.limits.max_missed_slots
-            if tick.target is not None and in_time:
+            late = at - slot > self._router.safety.limits.max_missed_slots
+            if tick.target is not None and not late:
                 self.misses.published(at)
                 self._io.publish_command(tick.target)
                 published = time.monotonic_ns()
