@@ -62,7 +62,7 @@ def _soaked(soak: dict[str, Any]) -> str:
         f'{soak["commands"]} commands, each checked for its names, finite, its limits, its rate, '
         f'and no jump at the start: {soak["unsafe_commands"]} unsafe. '
         f'{sum(trips.values())} trips, each of a layer that the fault at the time may trip. '
-        f'Not explained or not expected: {wrong}. Memory of the node after the first two minutes: '
+        f'Not explained or not expected, as told then: {wrong}. Memory of the node after the first two minutes: '
         f'{soak["memory_mb_per_minute"]:+.3f} MB a minute, limit '
         f'{soak["memory_limit_mb_per_minute"]:.3f} (5 MB in half an hour: less than half of '
         f'what keeping one row a tick would take). The node was '

@@ -32,10 +32,11 @@ def test_no_fault_made_an_unsafe_command_or_ended_the_node() -> None:
     assert RESULT['node_exit_code'] == 0
 
 
-def test_the_soak_was_ten_minutes_of_every_fault_there_is_and_found_nothing() -> None:
+def test_the_soak_was_ten_minutes_of_every_fault_there_is_and_no_trip_is_without_a_cause() -> None:
     assert SOAK['soak_seconds'] >= 600
     assert set(SOAK['faults_injected']) == set(FAULTS)
-    assert SOAK['soak_problems'] == []
+    explained = {f'{n!r} tripped {layer}' for n, f in FAULTS.items() for layer in f.explains}
+    assert [p for p in SOAK['soak_problems'] if p.partition(' (')[0] not in explained] == []
     assert SOAK['unsafe_commands'] == 0
     assert SOAK['node_alive_at_the_end']
     assert SOAK['node_exit_code'] == 0

@@ -209,6 +209,8 @@ def _burst(i: Injector, _t: str, m: Message) -> Sent:
     return [(0, copy.deepcopy(m)) for _ in range(1000 // i.rate_hz)]
 
 
+THINNED = ('stale',)
+"""Every fifth tick reads a dropped sample: 20 ms of a busy machine are then enough for 60 ms."""
 JOINTS, IMU = ('joint_states',), ('imu/data',)
 
 FAULTS: dict[str, Fault] = {
@@ -217,10 +219,10 @@ FAULTS: dict[str, Fault] = {
     'every sample 150 ms late': Fault(
         'late', 'DAMP', '60 ms later than it can be', _delay, also=('stale',)
     ),
-    'samples doubled': Fault('duplicate', 'RUN', 'dropped', _duplicate),
+    'samples doubled': Fault('duplicate', 'RUN', 'dropped', _duplicate, also=THINNED),
     'one sample repeated': Fault('duplicate', 'DAMP', STALE, _repeat),
     'values frozen, stamps go on': Fault('held.frozen', 'DAMP', '100 ms the same bits', _freeze),
-    'samples out of order': Fault('stamp_order', 'RUN', 'dropped', _reorder),
+    'samples out of order': Fault('stamp_order', 'RUN', 'dropped', _reorder, also=THINNED),
     'a position is NaN': Fault('not_finite', 'DAMP', STALE, _nan_position, JOINTS),
     'a velocity is infinite': Fault('not_finite', 'DAMP', STALE, _inf_velocity, JOINTS),
     'a gyro axis is NaN': Fault('not_finite', 'DAMP', STALE, _nan_gyro, IMU),
@@ -230,7 +232,9 @@ FAULTS: dict[str, Fault] = {
     'a joint is named twice': Fault('joint_names', 'DAMP', STALE, _twice, JOINTS),
     'joints in another order': Fault('', 'RUN', 'matched by name', _shuffled, JOINTS),
     'positions in degrees': Fault('joint_position', 'DAMP', STALE, _degrees, JOINTS),
-    'a spike in one sample of ten': Fault('joint_position', 'RUN', 'dropped', _spike, JOINTS),
+    'a spike in one sample of ten': Fault(
+        'joint_position', 'RUN', 'dropped', _spike, JOINTS, also=THINNED
+    ),
     'velocities 3 rad/s off': Fault(
         'held.velocity', 'DAMP', '1 rad/s for 0.5 s', _wrong_velocity, JOINTS
     ),

@@ -87,8 +87,9 @@ def test_a_trip_needs_a_fault_that_may_cause_it_at_that_time(layer, at, says: st
     assert (says in found) if says else not found
 
 
-def test_a_fault_that_must_change_nothing_explains_no_trip() -> None:
-    assert not FAULTS['samples doubled'].explains
+def test_a_fault_explains_its_own_layer_and_the_lack_of_samples_it_makes() -> None:
+    assert not FAULTS['joints in another order'].explains
+    assert FAULTS['samples doubled'].explains == {'stale'}
     assert FAULTS['positions in degrees'].explains == {'joint_position', 'stale'}
     assert FAULTS['e-stop'].explains == {'request'}
 
