@@ -249,6 +249,7 @@ class PolicyNode(LifecycleNode):
                 self._recorder,
                 loop.misses,
                 prepared,
+                bool(self.get_parameter('use_sim_time').value),
             )
         )
 

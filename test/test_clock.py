@@ -68,6 +68,18 @@ def test_a_message_that_comes_between_reading_and_taking_is_of_now(host, step, r
     assert system.monotonic(received) == read_at
 
 
+@pytest.mark.parametrize('step', [-5 * S, 5 * S])
+def test_a_message_of_before_a_step_keeps_its_age_over_several_readings(host, step) -> None:
+    system = SystemTime()
+    received, came = host.read_pair().system, host.monotonic
+    host.monotonic += 7 * MS
+    host.offset += step
+    system.read()
+    host.monotonic += 1 * MS
+    assert system.read() == 0
+    assert system.monotonic(received) == came
+
+
 def test_slewing_is_no_step(host: Host) -> None:
     system = SystemTime()
     for _ in range(100):
