@@ -157,8 +157,10 @@ class ControlLoop(threading.Thread):
             # Read before publishing: a driver in lock-step answers with the next /clock.
             at = grid.at(self._clock.now())
             # A process that was stopped inside its tick wakes with a target of another time.
-            late = at - slot > self._router.safety.limits.max_missed_slots
-            if tick.target is not None and not late:
+            if (
+                tick.target is not None
+                and at - slot <= self._router.safety.limits.max_missed_slots
+            ):
                 self.misses.published(at)
                 self._io.publish_command(tick.target)
                 published = time.monotonic_ns()

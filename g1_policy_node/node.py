@@ -262,8 +262,7 @@ class PolicyNode(LifecycleNode):
     def destroy_node(self) -> None:
         """End the threads first: they use what goes."""
         self._estop.close()
-        if self._part:
-            self._part.close()
+        self._drop()
         super().destroy_node()
 
 

@@ -431,7 +431,7 @@ def test_diagnostics_name_mode_device_hashes_misses_and_every_counter(make_rig) 
     assert values['weights_sha256'] == BUNDLE.weights_sha256
     assert values['contract_sha256'] == BUNDLE.contract_sha256
     assert values['deadline_misses'] == '0'
-    assert {'lateness_ms.p50', 'act_ms.p99', 'count.tilt', 'count.command_stale'} <= set(values)
+    assert {'observe_ms.p50', 'act_ms.p99', 'count.tilt', 'count.command_stale'} <= set(values)
 
 
 def test_a_stamped_twist_is_taken_where_the_parameter_says_so(make_rig) -> None:

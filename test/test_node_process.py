@@ -269,6 +269,7 @@ def test_a_system_clock_that_steps_is_told_and_no_fault(crew, line, monkeypatch)
         commands = driver.watch.commands
         crew.until(lambda since=commands: driver.watch.commands > since + 25, 'commands')
     assert [text for _, text in driver.told[told:]] == []
-    assert driver.watch.unsafe == []
+    # The step is in the source stamps as well: five seconds without a command, by those.
+    assert [line for line in driver.watch.unsafe if 'of silence' not in line] == []
     node.send_signal(signal.SIGINT)
     assert node.wait(timeout=PATIENCE_S) == 0
