@@ -55,6 +55,7 @@ class ControlLoop(threading.Thread):
         self.box = box
         self._failure = ''
         self._period_ns = period_ns
+        self._max_late = router.safety.limits.max_missed_slots
         self._log = log
         self.realtime = realtime
         self._prewarm = realtime.prewarm_ms > 0
@@ -157,10 +158,7 @@ class ControlLoop(threading.Thread):
             # Read before publishing: a driver in lock-step answers with the next /clock.
             at = grid.at(self._clock.now())
             # A process that was stopped inside its tick wakes with a target of another time.
-            if (
-                tick.target is not None
-                and at - slot <= self._router.safety.limits.max_missed_slots
-            ):
+            if tick.target is not None and at - slot <= self._max_late:
                 self.misses.published(at)
                 self._io.publish_command(tick.target)
                 published = time.monotonic_ns()
