@@ -54,6 +54,10 @@ def report(arguments: argparse.Namespace, console: Console | None = None) -> int
 def _show_kept(run_dir: Path, console: Console) -> bool:
     """Show a folder that has figures but not the parts they were made of."""
     figures = read_figures(run_dir)
+    if figures.get('kind') == 'evaluation':
+        from g1_policy_node.tools.evaluation.table import show_kept as show_evaluation
+
+        return show_evaluation(figures, run_dir, console)
     if 'walk' not in figures:
         return show_record(run_dir, figures, console)
     write_page(run_dir, figures, read_manifest(run_dir), curves(NO_PARTS, {}))
