@@ -120,12 +120,12 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; 2 and one line on stderr for a user's mistake."""
+    """Run a command; 2 and one line on stderr for a user's mistake or a file that fails."""
     try:
         parsed = build_parser(arguments).parse_args(arguments)
         code: int = parsed.run(parsed)
         return code
-    except UserError as error:
+    except (UserError, OSError) as error:  # OSError: a file that was named, or its disk
         print(f'g1-policy: {error}', file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -45,7 +45,7 @@ def report(arguments: argparse.Namespace, console: Console | None = None) -> int
         if not has_parts(run_dir):
             accepted.append(_show_kept(run_dir, console))
             continue
-        summary = merge_run(run_dir, lambda parts: film(parts, _progress(console)))
+        summary = _merged(run_dir, console)
         show(summary, run_dir, console)
         accepted.append(summary['accepted'])
     return 0 if all(accepted) else 1
@@ -63,6 +63,15 @@ def _show_kept(run_dir: Path, console: Console) -> bool:
     write_page(run_dir, figures, read_manifest(run_dir), curves(NO_PARTS, {}))
     show(dict(figures), run_dir, console)
     return bool(figures['accepted'])
+
+
+def _merged(run_dir: Path, console: Console) -> Summary:
+    """Merge a run; UserError where its parts, perhaps of other hands, are not what they seem."""
+    try:
+        return merge_run(run_dir, lambda parts: film(parts, _progress(console)))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        said = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise UserError(f'{run_dir}: a part is not as it was written ({said:.200})') from error
 
 
 def _progress(console: Console) -> Callable[[Sequence[int]], Iterable[int]]:
