@@ -69,7 +69,7 @@ $(TRAIN)/.installed: constraints/train.txt constraints/data.txt setup.py
 	@python=$$(PYTHON='$(PYTHON)' sh constraints/find_python.sh 12) && \
 		echo "$(TRAIN): $$($$python --version), $$python" && $$python -m venv $(TRAIN)
 	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) -c constraints/train.txt setuptools
-	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) -c constraints/train.txt --no-build-isolation -e '.[train]'
+	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) -c constraints/train.txt --no-build-isolation -e '.[train,wheels]' pytest pytest-timeout
 	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) --no-deps -r constraints/data.txt
 	@touch $@
 
