@@ -3,7 +3,6 @@
 The same for every simulator: where Isaac Lab is installed (`make test-train`) its half runs too.
 """
 
-import importlib.util
 import json
 import os
 import signal
@@ -23,23 +22,18 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
+from simulators import SIMULATORS
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from g1_policy_node.contract import Contract
 from g1_policy_node.sim.protocol import Robot
-from g1_policy_node.sim.robot import MujocoRobot
 from g1_policy_node.sim.settings import PARAMETERS, SimSettings
 from g1_policy_node.sim.sim_node import SimNode
 
 pytestmark = pytest.mark.ros
 
 MS = 1_000_000
-NEEDS_ISAAC_LAB = pytest.mark.skipif(
-    importlib.util.find_spec('isaaclab') is None,
-    reason='Isaac Lab is not installed here: make test-train',
-)
-SIMULATORS = ['mujoco', pytest.param('isaac', marks=[NEEDS_ISAAC_LAB, pytest.mark.timeout(600)])]
 EVERY_SENSOR = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -136,25 +130,6 @@ class World:
         for thread in self._threads:
             thread.join(5.0)
         rclpy.shutdown()
-
-
-@pytest.fixture(scope='module', params=SIMULATORS)
-def make_robot(request: pytest.FixtureRequest, contract: Contract) -> Iterator[Any]:
-    """A new robot; of Isaac Lab there can be only one, so that is put back to its start."""
-    if request.param == 'mujoco':
-        yield lambda physics_dt: MujocoRobot(contract, physics_dt)
-        return
-    from g1_policy_node.sim.isaac_robot import IsaacRobot
-
-    robot = IsaacRobot(contract)
-
-    def again(physics_dt: float) -> Robot:
-        assert physics_dt == robot.physics_dt
-        robot.reset()
-        return robot
-
-    yield again
-    robot.close()
 
 
 @pytest.fixture

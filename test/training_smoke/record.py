@@ -15,7 +15,7 @@ from g1_policy_node.run_folder import write_json
 from g1_policy_node.tools.manifest import cpu_model, git_state, usable_cores, version
 from g1_policy_node.training.record import PACKAGES
 
-SUITES = ('test/training_smoke', 'test/sim/test_sim_node.py')
+SUITES = ('test/training_smoke', 'test/sim')
 CHOSEN = 'training_smoke or isaac'
 LIMITS = (
     'Two robots, one iteration, on a CPU. It shows that the parts fit together. '
