@@ -46,7 +46,7 @@ soak: $(PACKAGE)  ## random faults for ten minutes
 pictures: $(PACKAGE)  ## make the README's pictures anew (needs chromium and EGL)
 	@$(BIN)/python docs/pictures.py
 
-bench: $(BENCH)  ## measure beside a stock node, 20 minutes (ARGS='--only lateness')
+bench: $(BENCH)  ## measure beside a stock node, half an hour (ARGS='--only lateness')
 	@$(BIN)/python -m bench $(ARGS)
 
 lint: $(PACKAGE)  ## ruff and mypy

@@ -3,21 +3,29 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
-OURS, STOCK, HONEST, FLOOR, PREWARM = 'ours', 'stock', 'honest_stock', 'floor', 'ours_prewarm'
+OURS, STOCK, HONEST, FLOOR = 'ours', 'stock', 'honest_stock', 'floor'
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    'follow_arrivals off': {'follow_arrivals': False},
+    'prewarm 1 ms': {'prewarm': 0.001},
+    'fifo_priority 50': {'fifo_priority': 50},
+    'cpus 1': {'cpus': '1'},
+    'lock_memory': {'lock_memory': True},
+}
+"""Arms that are ours with other parameters than it ships with."""
 TITLES = {
     OURS: 'ours',
     STOCK: 'stock',
     HONEST: 'honest stock',
     FLOOR: 'floor',
-    PREWARM: 'ours, prewarm 1.5 ms',
+    **{name: f'ours, {name}' for name in OPTIONS},
 }
 NODES = (OURS, STOCK, HONEST)
 _MODULES = {STOCK: 'bench.stock_node', HONEST: 'bench.honest_stock_node'}
-_ONE_THREAD = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
+ONE_THREAD = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
 
 
 class Process(NamedTuple):
@@ -41,9 +49,14 @@ class Condition(NamedTuple):
         return [''] if self.robots == 1 else [f'robot{i}' for i in range(self.robots)]
 
 
+def is_ours(arm: str) -> bool:
+    """Whether the arm is the router, with whatever options."""
+    return arm == OURS or arm in OPTIONS
+
+
 def link(arm: str, condition: Condition) -> str:
     """Say how a command names its sensor sample: through `~/step`, or by its own stamp."""
-    return 'step' if arm in (OURS, PREWARM) and condition.actor else 'stamp'
+    return 'step' if is_ours(arm) and condition.actor else 'stamp'
 
 
 def processes(arm: str, condition: Condition, folder: Path) -> list[Process]:
@@ -61,7 +74,7 @@ def processes(arm: str, condition: Condition, folder: Path) -> list[Process]:
 def _node(arm: str, condition: Condition, folder: Path, namespace: str) -> Process:
     folder.mkdir(parents=True)
     environment = {
-        **_ONE_THREAD,
+        **ONE_THREAD,
         'BENCH_FOLDER': str(folder),
         'BENCH_ACTOR': '1' if condition.actor else '0',
         'BENCH_RATE': str(round(condition.rate)),
@@ -76,8 +89,8 @@ def _node(arm: str, condition: Condition, folder: Path, namespace: str) -> Proce
     parameters = {
         'auto_run': condition.actor,
         'devices': ['cpu', 'cuda:0'] if condition.swaps else ['cpu'],
-        'prewarm': 0.0015 if arm == PREWARM else 0.0,
         'run_dir': str(folder),
+        **OPTIONS.get(arm, {}),
     }
     path = folder / 'parameters.yaml'
     path.write_text(yaml.safe_dump({'/**/g1_policy': {'ros__parameters': parameters}}))

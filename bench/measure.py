@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.arms import FLOOR, NODES, OURS, PREWARM, link
+from bench.arms import FLOOR, is_ours, link
 from bench.session import Session
 from g1_policy_node.types import UserError
 
@@ -27,7 +27,7 @@ class Parts:
         with np.load(session.folder / 'source.npz') as source:
             self.source = {name: source[name] for name in source.files}
         self.robots = session.condition.robots
-        if session.arm in (OURS, PREWARM):
+        if is_ours(session.arm):
             for i in range(self.robots):
                 _check_it_ran(session.folder / f'node{i}' / 'node.json')
         self.ticks = [_in(self._ticks(i), session.window, 1) for i in range(self.robots)]
@@ -187,7 +187,7 @@ def samples(session: Session) -> dict[str, list[float]]:
     """Return the samples that are pooled over the pairs and drawn."""
     parts = Parts(session)
     drawn = {'sensor_to_action': parts.sensor_to_action(), 'lateness': parts.lateness()}
-    if session.arm in (*NODES, PREWARM):
+    if session.arm != FLOOR:
         drawn['in_node'] = parts.in_node()
     return {name: values.tolist() for name, values in drawn.items()}
 

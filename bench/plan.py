@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bench.arms import FLOOR, HONEST, NODES, OURS, PREWARM, STOCK, Condition
+from bench.arms import FLOOR, HONEST, NODES, OPTIONS, OURS, STOCK, Condition
 
 
 class Figure(NamedTuple):
@@ -36,7 +36,12 @@ FIGURES = {
     'longest_collection': Figure('longest collection while armed', 'us', digits=0),
     'swap.swap_gap': Figure('longest gap over 20 ms while the device changes', 'ms'),
     'swap.lost_slots': Figure('slots lost while the device changes', 'of all', digits=0),
-    'replay': Figure('replay, one row at a time', 'rows/s', 15.0, higher_is_better=True, digits=0),
+    'replay': Figure('offline replay', 'rows/s', 15.0, higher_is_better=True, digits=0),
+    'options.cpu': Figure('CPU', '% of a core'),
+    'options.sensor_to_action.p50': Figure('sensor to action, p50', 'us', digits=0),
+    'options.sensor_to_action.p99': Figure('sensor to action, p99', 'us', digits=0),
+    'options.in_node.p50': Figure('tick in the node, p50', 'us', digits=0),
+    'options.lateness.p50': Figure('tick lateness, p50', 'us', digits=0),
     'slope.rss_slope': Figure('slope of resident memory', 'kB/min'),
 }
 LATENESS_OVER_FLOOR = 1.2
@@ -45,14 +50,15 @@ LATENESS_OVER_FLOOR = 1.2
 TICK_FIGURES = tuple(
     name
     for name in FIGURES
-    if name != 'replay' and name.partition('.')[0] not in ('no_actor', 'swap', 'slope')
+    if name != 'replay' and name.partition('.')[0] not in ('no_actor', 'swap', 'slope', 'options')
 )
 
 
 class Experiment(NamedTuple):
     """Arms compared in turn. `points` are the conditions, more than one for a growth.
 
-    `share` of --seconds is how long a session lasts; `passes` overrides --pairs.
+    `share` of --seconds is how long a session lasts; `passes` caps --pairs. With `together`
+    the arms run at the same time: for what load does not change.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Experiment(NamedTuple):
     x: tuple[float, ...] = ()
     x_title: str = ''
     growing: tuple[tuple[str, str], ...] = ()
+    together: bool = False
 
     def figures(self) -> tuple[str, ...]:
         """Return the names in FIGURES that this gives."""
@@ -90,10 +97,11 @@ FRAMES = (1, 5, 25)
 def experiments(rss_minutes: float, seconds: float) -> tuple[Experiment, ...]:
     """Return all of them, in the order they run; the slope only if minutes are given to it."""
     all_of_them = (
-        Experiment('tick', (OURS, STOCK, HONEST, PREWARM, FLOOR), (Condition(),), 1.0),
-        Experiment('no_actor', NODES, (Condition(actor=False),), 0.4),
-        Experiment('swap', NODES, (Condition(rate=200.0, swaps=True),), 0.4),
+        Experiment('tick', (OURS, STOCK, HONEST, FLOOR), (Condition(),), 1.0),
+        Experiment('no_actor', NODES, (Condition(actor=False),), 0.3),
+        Experiment('swap', NODES, (Condition(rate=200.0, swaps=True),), 0.3),
         Experiment('replay', NODES, (1,), 0.2),
+        Experiment('options', (OURS, *OPTIONS), (Condition(),), 0.3),
         Experiment(
             'rates',
             NODES,
@@ -106,7 +114,7 @@ def experiments(rss_minutes: float, seconds: float) -> tuple[Experiment, ...]:
         ),
         Experiment(
             'robots',
-            NODES,
+            (OURS, STOCK),
             tuple(Condition(rate=200.0, robots=robots) for robots in ROBOTS),
             0.3,
             2,
@@ -127,5 +135,6 @@ def experiments(rss_minutes: float, seconds: float) -> tuple[Experiment, ...]:
     )
     if not rss_minutes:
         return all_of_them
-    slope = Experiment('slope', NODES, (Condition(),), rss_minutes * 60 / seconds, 1)
-    return (*all_of_them, slope)
+    slope = rss_minutes * 60 / seconds
+    together = Experiment('slope', NODES, (Condition(rate=200.0),), slope, 1, together=True)
+    return (*all_of_them, together)

@@ -12,15 +12,14 @@ matplotlib.use('svg')
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bench.arms import FLOOR, HONEST, OURS, PREWARM, STOCK, TITLES
-from bench.table import HEADER, prewarm_line, rows
+from bench.arms import FLOOR, HONEST, OURS, STOCK, TITLES
+from bench.table import HEADER, OPTIONS_CAPTION, compact, option_rows, rows
 
 COLOURS = {
     OURS: '#0b6e4f',
     STOCK: '#c1440e',
     HONEST: '#d9a404',
     FLOOR: '#7a7a7a',
-    PREWARM: '#5fb49c',
 }
 PLOT_TITLES = {
     'sensor_to_action': 'sensor to action',
@@ -51,9 +50,10 @@ def write_report(
         f'load before {m["load_before"][0]:.1f}. A ratio says how many times better ours is: '
         'the median of the pairs, and their range.</p>',
         *(f'<p class="failed">Left out: {html.escape(f)}</p>' for f in summary['failures']),
-        _table(summary),
-        f'<p>{html.escape(prewarm_line(summary))}</p>',
+        _table(compact([HEADER, *rows(summary)])),
     ]
+    if options := option_rows(summary):
+        parts.append(f'<p>{OPTIONS_CAPTION}:</p>{_table(options)}')
     if any(figure['ratios'] for figure in summary['figures'].values()):
         parts.append(_figure(_ratios(summary['figures'])))
     if samples:
@@ -66,12 +66,10 @@ def write_report(
     (folder / 'report.html').write_text(page)
 
 
-def _table(summary: Mapping[str, Any]) -> str:
-    lines = [HEADER, *rows(summary)]
-    kept = [i for i in range(len(HEADER)) if i == 0 or any(line[i] for line in lines[1:])]
+def _table(lines: list[list[str]]) -> str:
     tag = ['th', *['td'] * (len(lines) - 1)]
     body = ''.join(
-        '<tr>' + ''.join(f'<{tag[n]}>{html.escape(line[i])}</{tag[n]}>' for i in kept) + '</tr>'
+        '<tr>' + ''.join(f'<{tag[n]}>{html.escape(cell)}</{tag[n]}>' for cell in line) + '</tr>'
         for n, line in enumerate(lines)
     )
     return f'<table>{body}</table>'
@@ -88,7 +86,7 @@ def _figure(figure: Any) -> str:
 
 def _ratios(figures: Mapping[str, Any]) -> Any:
     """Draw how many times better ours is than both stock nodes, with the range of the pairs."""
-    shown = [figure for figure in figures.values() if figure['ratios']]
+    shown = [figure for figure in figures.values() if {STOCK, HONEST} & figure['ratios'].keys()]
     figure, axes = plt.subplots(figsize=(10, 1.2 + 0.42 * len(shown)))
     for arm, shift in ((STOCK, -0.13), (HONEST, 0.13)):
         for y, described in enumerate(shown):

@@ -47,7 +47,9 @@ def run_session(arm: str, condition: Condition, folder: Path, seconds: float) ->
         'ROS_LOG_DIR': str(folder / 'ros'),
     }
     swaps = 'cpu,cuda:0' if condition.swaps else ''
-    line = [sys.executable, '-m', 'bench.source', str(folder), str(condition.rate)]
+    # One message more in a session than the rate says: the ticks fall on every phase of it.
+    rate = condition.rate + 1.0 / seconds
+    line = [sys.executable, '-m', 'bench.source', str(folder), str(rate)]
     line += [link(arm, condition), swaps, *condition.namespaces]
     source = _start(Process(line, {}), environment, folder / 'source.log', subprocess.PIPE)
     running = [source]

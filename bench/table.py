@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.arms import FLOOR, HONEST, OURS, PREWARM, STOCK, TITLES
+from bench.arms import FLOOR, HONEST, OPTIONS, OURS, STOCK, TITLES
 from g1_policy_node.paths import data_root
 from g1_policy_node.types import UserError
 
@@ -27,7 +27,8 @@ IN_README = (
 MARKS = ('<!-- bench: made by `python -m bench --write-docs RUN` -->', '<!-- /bench -->')
 PAGES = {'docs/performance.md': None, 'README.md': IN_README, 'README.ko.md': IN_README}
 """The pages with a table, and the figures in it (None: all)."""
-COLUMNS = (OURS, STOCK, HONEST, FLOOR, PREWARM)
+COLUMNS = (OURS, STOCK, HONEST, FLOOR)
+OPTIONS_CAPTION = 'How many times better ours is as it ships than with one thing changed'
 Summary = Mapping[str, Any]
 
 
@@ -68,7 +69,8 @@ def goal(figure: Summary) -> str:
 def rows(summary: Summary, names: Sequence[str] | None = None) -> list[list[str]]:
     """Return a row for each figure: title, arms, ratios to both stock nodes, goal."""
     figures = summary['figures']
-    chosen = [name for name in (names or figures) if name in figures]
+    shown = names or [name for name in figures if not name.startswith('options.')]
+    chosen = [name for name in shown if name in figures]
     return [
         [
             f'{figures[n]["title"]}, {figures[n]["unit"]}',
@@ -84,42 +86,63 @@ def rows(summary: Summary, names: Sequence[str] | None = None) -> list[list[str]
 HEADER = ['', *(TITLES[arm] for arm in COLUMNS), 'stock / ours', 'honest stock / ours', 'goal']
 
 
-def prewarm_line(summary: Summary) -> str:
-    """Say what `prewarm` gains and costs, as ratios to ours without; empty where not measured."""
-    names = ('cpu', 'in_node.p50', 'sensor_to_action.p50', 'sensor_to_action.p99')
-    figures = summary['figures']
-    parts = [
-        f'{figures[n]["title"]} {ratio(figures[n], PREWARM)}'
-        for n in names
-        if n in figures and PREWARM in figures[n]['ratios']
-    ]
-    return f'With prewarm / without: {"; ".join(parts)}.' if parts else ''
+def option_rows(summary: Summary) -> list[list[str]]:
+    """Return the options' table, its header first: how many times better ours is without it.
+
+    Empty where options were not measured.
+    """
+    figures = {n: f for n, f in summary['figures'].items() if n.startswith('options.')}
+    if not figures:
+        return []
+    refused = summary.get('refused', {})
+    lines = [['ours, other than it ships', *(figure['title'] for figure in figures.values())]]
+    for arm in OPTIONS:
+        cells = [ratio(figure, arm) for figure in figures.values()]
+        if arm in refused:
+            cells = [f'refused by this host: {refused[arm]}', *cells[1:]]
+        if any(cells):
+            lines.append([arm, *cells])
+    return lines
 
 
 def text_table(summary: Summary) -> str:
-    """Return the table for a terminal, columns aligned; empty columns are left out."""
-    lines = [HEADER, *rows(summary)]
-    kept = [i for i in range(len(HEADER)) if i == 0 or any(line[i] for line in lines[1:])]
-    widths = {i: max(len(line[i]) for line in lines) for i in kept}
-    return '\n'.join('  '.join(f'{line[i]:<{widths[i]}}' for i in kept).rstrip() for line in lines)
+    """Return both tables for a terminal, columns aligned."""
+    tables = [compact([HEADER, *rows(summary)]), option_rows(summary)]
+    return '\n\n'.join(_aligned(table) for table in tables if table)
+
+
+def compact(lines: list[list[str]]) -> list[list[str]]:
+    """Leave out the columns that are empty below the header."""
+    kept = [i for i in range(len(lines[0])) if i == 0 or any(line[i] for line in lines[1:])]
+    return [[line[i] for i in kept] for line in lines]
+
+
+def _aligned(lines: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return '\n'.join(
+        '  '.join(f'{cell:<{width}}' for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def _pipes(lines: list[list[str]]) -> str:
+    made = ['| ' + ' | '.join(line) + ' |' for line in lines]
+    return '\n'.join([made[0], '|---' * len(lines[0]) + '|', *made[1:]])
 
 
 def markdown(summary: Summary, names: Sequence[str] | None = None) -> str:
     """Return the table in Markdown, with what it was measured on."""
-    shown = [HEADER, *rows(summary, names)]
-    kept = [i for i in range(len(HEADER)) if i == 0 or any(line[i] for line in shown[1:])]
-    lines = ['| ' + ' | '.join(line[i] for i in kept) + ' |' for line in shown]
-    lines.insert(1, '|---' * len(kept) + '|')
-    if names is None and (line := prewarm_line(summary)):
-        lines.append(f'\n{line}')
+    parts = [_pipes(compact([HEADER, *rows(summary, names)]))]
+    if names is None and (options := option_rows(summary)):
+        parts.append(f'{OPTIONS_CAPTION}:\n\n{_pipes(options)}')
     m = summary['machine']
     commit = (m.get('git_commit') or 'unknown')[:10]
-    lines.append(
-        f'\n{m["cpu"]}, {m["cores"]} cores, Python {m["python"]}, commit {commit}, '
+    parts.append(
+        f'{m["cpu"]}, {m["cores"]} cores, Python {m["python"]}, commit {commit}, '
         f'{summary["pairs"]} pairs of {summary["seconds"]:g} s, '
         f'load before {m["load_before"][0]:.1f}.'
     )
-    return '\n'.join(lines)
+    return '\n\n'.join(parts)
 
 
 def between_marks(text: str, table: str) -> str:

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from g1_policy_node.types import Array
+from g1_policy_node.types import Array, every
 
 S = 1_000_000_000
 VELOCITY_TIME_S = 0.25
@@ -40,10 +40,16 @@ class VelocityCheck:
             self.error, self.over_since = np.zeros_like(position), None
             return self.error
         dt = (at - last[2]) / S
-        error = 0.5 * (velocity + last[1]) - (position - last[0]) / dt
-        error = np.minimum(np.maximum(error, -ERROR_CAP), ERROR_CAP)  # half of what np.clip takes
-        self.error = self.error + min(1.0, dt / VELOCITY_TIME_S) * (error - self.error)
-        if float(np.abs(self.error).max()) <= self._limit:
+        error, change = velocity + last[1], position - last[0]
+        error *= 0.5
+        change /= dt
+        error -= change
+        np.minimum(np.maximum(error, -ERROR_CAP, out=error), ERROR_CAP, out=error)
+        error -= self.error
+        error *= min(1.0, dt / VELOCITY_TIME_S)
+        error += self.error
+        self.error = error
+        if every(np.abs(error, out=change) <= self._limit):
             self.over_since = None
         elif self.over_since is None:
             self.over_since = at

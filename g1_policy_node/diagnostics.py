@@ -34,10 +34,11 @@ _LEVELS = {
 }
 
 
-def timing_figures(recorder: Recorder) -> dict[str, float]:
+def timing_figures(recorder: Recorder, simulated: bool = False) -> dict[str, float]:
     """Return the rate on the tick clock, and percentiles of the newest WINDOW ticks in ms.
 
-    Lateness, and the stages as summary.json names them; one that no tick reached is left out.
+    Lateness, and the stages as summary.json names them; one that no tick reached is left out, as
+    is lateness where time is `simulated` and waits for the node.
     """
     c = recorder.columns(WINDOW)
     figures: dict[str, float] = {}
@@ -45,7 +46,9 @@ def timing_figures(recorder: Recorder) -> dict[str, float]:
     if len(ticks) > 1 and ticks[-1] > ticks[0]:
         figures['rate_hz'] = float((len(ticks) - 1) / ((ticks[-1] - ticks[0]) * 1e-9))
     seen = c['joint_age'] >= 0
-    spans = {'lateness': c['woken'] - c['scheduled'], 'sensor_age': c['joint_age'][seen]}
+    spans = {'sensor_age': c['joint_age'][seen]}
+    if not simulated:
+        spans['lateness'] = c['woken'] - c['scheduled']
     for name, begin, end in STAGES:
         spans[name] = (c[end] - c[begin])[(c[begin] > 0) & (c[end] > 0)]
     whole = seen & (c['published'] > 0)
@@ -67,12 +70,14 @@ def diagnostic_array(
     recorder: Recorder,
     misses: MissCounter,
     prepared: Prepared,
+    simulated: bool,
 ) -> DiagnosticArray:
     """Return one status: mode and reason, device and hashes, rate, latencies and counters."""
+    figures = timing_figures(recorder, simulated)
     values = {
         'mode': modes.mode.value,
         **prepared.facts(),
-        **{key: f'{value:.3f}' for key, value in timing_figures(recorder).items()},
+        **{key: f'{value:.3f}' for key, value in figures.items()},
         'slots': str(misses.slots),
         'deadline_misses': str(misses.misses),
         'longest_gap_slots': str(misses.longest_gap),

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from g1_policy_node.contract import GaitContract
 from g1_policy_node.types import Array
@@ -42,3 +44,46 @@ def _of_phase(
     if is_standing(gait, command):
         return np.zeros(len(gait.offsets))
     return np.array([function(2 * math.pi * t / gait.period) for t in foot_ticks(gait, k)])
+
+
+class GaitNow(NamedTuple):
+    """The gait at a tick: sin and cos of each foot's phase, and 1 where it is meant to be down.
+
+    (feet,) each; (T, feet) for T ticks.
+    """
+
+    sin: Array
+    cos: Array
+    contact: Array
+
+
+class GaitTable:
+    """Every tick of the period worked out once, by the functions above."""
+
+    def __init__(self, gait: GaitContract) -> None:
+        self._gait = gait
+        walking = np.full(3, gait.stand_below)
+        self._walking, self._standing = (
+            GaitNow(
+                *(
+                    np.array([function(gait, k, command) for k in range(gait.period)])
+                    for function in (phase_sin, phase_cos, contact)
+                )
+            )
+            for command in (walking, np.zeros(3))
+        )
+
+    def now(self, k: int, command: Array) -> GaitNow:
+        """Return the gait at tick `k` under `command` (3,)."""
+        table = self._standing if is_standing(self._gait, command) else self._walking
+        place = k % self._gait.period
+        return GaitNow(table.sin[place], table.cos[place], table.contact[place])
+
+    def rows(self, k: NDArray[np.int64], command: Array) -> GaitNow:
+        """Return the gait at ticks `k` (T,) under commands (T, 3)."""
+        standing = np.array([is_standing(self._gait, row) for row in command])[:, None]
+        place = k % self._gait.period
+        both = zip(self._standing, self._walking, strict=True)
+        return GaitNow(
+            *(np.where(standing, still[place], moving[place]) for still, moving in both)
+        )

@@ -26,6 +26,7 @@ from g1_policy_node.types import (
     OdomSample,
     RobotState,
     Stamps,
+    every,
 )
 
 
@@ -61,8 +62,10 @@ class InputGate:
         self._limits = limits
         self._order = JointOrder(contract.joint_names)
         low, high = contract.per_joint('position_limits').T
-        self._low, self._high = low - limits.measured_margin, high + limits.measured_margin
-        self._max_speed = contract.per_joint('velocity_limit') * limits.max_joint_velocity_ratio
+        speed = contract.per_joint('velocity_limit') * limits.max_joint_velocity_ratio
+        # Position and velocity one after another, to be checked in one step.
+        self._low = np.concatenate((low - limits.measured_margin, -speed))
+        self._high = np.concatenate((high + limits.measured_margin, speed))
         self._frames = (contract.imu_frame, *imu_frames)
         self._needs_odom = needs_odom(contract)
         self._timeout = state_timeout_ns
@@ -216,25 +219,29 @@ class InputGate:
         index = self._order.index(sample.names)
         if index is None:
             return Fault('joint_names', f'joint_states: {self._order.mismatch}')
-        for field, values in (('positions', sample.position), ('velocities', sample.velocity)):
-            if len(values) != len(sample.names):
-                count = f'{len(sample.names)} names but {len(values)} {field}'
-                return Fault('array_length', f'joint_states has {count}')
-            if not np.isfinite(values).all():
-                name = sample.names[int(np.flatnonzero(~np.isfinite(values))[0])]
-                return Fault('not_finite', f'joint_states: {field} of {name} are not finite')
-        position, velocity = sample.position[index], sample.velocity[index]
-        away = (position < self._low) | (position > self._high)
-        if away.any():
-            first = int(away.argmax())
-            place = f'{self._order.names[first]} at {position[first]:.2f} rad'
-            return Fault('joint_position', f'joint_states: {place} is beyond its stop')
-        fast = np.abs(velocity) > self._max_speed
-        if fast.any():
-            first = int(fast.argmax())
-            speed = f'{self._order.names[first]} at {velocity[first]:.1f} rad/s'
+        count = len(self._order.names)
+        if len(sample.position) != count or len(sample.velocity) != count:
+            return _wrong_length(sample)
+        both = np.concatenate((sample.position[index], sample.velocity[index]))
+        if not every((both >= self._low) & (both <= self._high)):  # not a number is not within
+            return self._beyond(both)
+        return _Joints(both[:count], both[count:], sample.stamps)
+
+    def _beyond(self, both: Array) -> Fault:
+        """Name the first joint whose position or velocity, one after another, cannot be."""
+        names = self._order.names
+        finite = np.isfinite(both)
+        away = ~((both >= self._low) & (both <= self._high))
+        at = int((~finite if not finite.all() else away).argmax())
+        name, is_velocity = names[at % len(names)], at >= len(names)
+        if not finite.all():
+            field = 'velocities' if is_velocity else 'positions'
+            return Fault('not_finite', f'joint_states: {field} of {name} are not finite')
+        if is_velocity:
+            speed = f'{name} at {both[at]:.1f} rad/s'
             return Fault('joint_speed', f'joint_states: {speed} is not possible')
-        return _Joints(position, velocity, sample.stamps)
+        place = f'{name} at {both[at]:.2f} rad'
+        return Fault('joint_position', f'joint_states: {place} is beyond its stop')
 
     def _check_imu(self, sample: ImuSample, now: int) -> _Imu | Fault:
         fault = self._check_stamps('imu/data', sample.stamps, self._imu, now)
@@ -245,13 +252,13 @@ class InputGate:
             return Fault('imu_frame', f'imu/data is in frame {sample.frame_id!r}, not {wanted}')
         if sample.absent:
             return Fault('imu_absent', f'imu/data says it has no {sample.absent}')
-        fields = np.concatenate((sample.quat_xyzw, sample.ang_vel, sample.lin_acc))
-        if not np.isfinite(fields).all():
+        quat, ang_vel = sample.quat_xyzw.tolist(), sample.ang_vel.tolist()
+        if not all(map(math.isfinite, (*quat, *ang_vel, *sample.lin_acc.tolist()))):
             return Fault('not_finite', 'imu/data is not finite')
-        norm = math.sqrt(float(sample.quat_xyzw @ sample.quat_xyzw))
+        norm = math.hypot(*quat)
         if abs(norm - 1.0) > self._limits.quaternion_tolerance:
             return Fault('quaternion_norm', f'imu/data: the quaternion has norm {norm:.3f}, not 1')
-        if float(np.abs(sample.ang_vel).max()) > self._limits.max_ang_vel:
+        if max(map(abs, ang_vel)) > self._limits.max_ang_vel:
             return Fault('ang_vel', f'imu/data: {sample.ang_vel} rad/s is not possible')
         return _Imu(projected_gravity(sample.quat_xyzw / norm), sample.ang_vel, sample.stamps)
 
@@ -259,8 +266,17 @@ class InputGate:
         fault = self._check_stamps('odom', sample.stamps, self._odom, now)
         if fault:
             return fault
-        if not np.isfinite(sample.lin_vel).all():
+        lin_vel = sample.lin_vel.tolist()
+        if not all(map(math.isfinite, lin_vel)):
             return Fault('not_finite', 'odom is not finite')
-        if float(np.abs(sample.lin_vel).max()) > self._limits.max_lin_vel:
+        if max(map(abs, lin_vel)) > self._limits.max_lin_vel:
             return Fault('lin_vel', f'odom: {sample.lin_vel} m/s is not possible')
         return sample
+
+
+def _wrong_length(sample: JointSample) -> Fault:
+    """Say which array is not as long as the names."""
+    fields = {'positions': sample.position, 'velocities': sample.velocity}
+    wrong = next(name for name, v in fields.items() if len(v) != len(sample.names))
+    count = f'{len(sample.names)} names but {len(fields[wrong])} {wrong}'
+    return Fault('array_length', f'joint_states has {count}')

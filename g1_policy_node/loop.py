@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from g1_policy_node.black_box import BlackBox, Row
 from g1_policy_node.clock import SystemTime, TickClock
+from g1_policy_node.phase import ArrivalPhase
 from g1_policy_node.realtime import Realtime
 from g1_policy_node.ros_io import RouterIo
 from g1_policy_node.router import Router
@@ -17,14 +18,18 @@ from g1_policy_node.types import COMMANDING, Mode
 SWITCH_INTERVAL_S = 0.0005
 """How long another thread may keep the interpreter when a tick is due; Python's own is 5 ms."""
 
+BEFORE_NS = 500_000
+"""How long before a tick the loop wakes for what may be older than the sensors."""
+
 
 class ControlLoop(threading.Thread):
     """Runs the router on absolute deadlines until stopped.
 
     `lock` guards the router: held for the length of a tick, and by whoever changes the router
     between two ticks. Garbage is not collected while the loop runs: a full collection takes
-    several periods. With `realtime.prewarm_ms` the network runs once for nothing before a slot:
-    after a sleep of 20 ms its weights and its code have left the caches.
+    several periods. A tick is planned `ArrivalPhase.delay` after its slot's start. With
+    `realtime.prewarm_ms` the network runs once for nothing before it: after a sleep of 20 ms its
+    weights and its code have left the caches.
     """
 
     def __init__(
@@ -52,7 +57,9 @@ class ControlLoop(threading.Thread):
         self._period_ns = period_ns
         self._log = log
         self.realtime = realtime
-        self._prewarm_ns = round(realtime.prewarm_ms * 1e6)
+        self._prewarm = realtime.prewarm_ms > 0
+        self._before_ns = round(realtime.prewarm_ms * 1e6) or BEFORE_NS
+        self._phase = ArrivalPhase()
         self._system = SystemTime()
         self._stopping = threading.Event()
 
@@ -78,9 +85,9 @@ class ControlLoop(threading.Thread):
             if self._clock.jumped_back():
                 self.grid = self._restart()
                 last = 0
-            if self._prewarm_ns:
-                self._prewarm(self.grid.start(last + 1))
-            if not self._clock.sleep_until(self.grid.start(last + 1)):
+            due = self.grid.start(last + 1) + self._phase.delay
+            self._before(due)
+            if not self._clock.sleep_until(due):
                 continue
             slot = self.grid.at(self._clock.now())
             if slot <= last:  # time jumped back since we woke
@@ -92,14 +99,22 @@ class ControlLoop(threading.Thread):
                 self._fail(f'error in a tick: {error!r}')
             last = slot
 
-    def _prewarm(self, slot_start: int) -> None:
-        """Run the network shortly before the slot, for nothing but the caches."""
-        self._clock.sleep_until(slot_start - self._prewarm_ns)
+    def _before(self, due: int) -> None:
+        """Shortly before a tick: take what may be older, warm the network if asked to."""
+        self._clock.sleep_until(due - self._before_ns)
         try:
-            self._router.policy.run_for_nothing()
-        except Exception as error:  # as in a tick; once, as the next one would fail too
-            self._prewarm_ns = 0
-            self._fail(f'error in the prewarm: {error!r}')
+            self._read_system()
+            self._io.take_before(self._clock, self._system)
+            if self._prewarm:
+                self._router.policy.run_for_nothing()
+        except Exception as error:
+            self._fail(f'error before a tick: {error!r}')
+
+    def _read_system(self) -> None:
+        step = self._system.read()
+        if step:
+            self._router.inputs.clock_stepped()
+            self._log(f'the system clock stepped by {step / 1e9:+.3f} s; ticks do not follow it')
 
     def _fail(self, reason: str) -> None:
         """Damp because a tick ended in an error; one that comes with every tick is told once."""
@@ -129,16 +144,16 @@ class ControlLoop(threading.Thread):
     def _tick(self, grid: SlotGrid, slot: int, slots: int) -> None:
         """One tick, from messages to message."""
         woken = time.monotonic_ns()
-        step = self._system.read()
-        if step:
-            self._router.inputs.clock_stepped()
-            self._log(f'the system clock stepped by {step / 1e9:+.3f} s; ticks do not follow it')
+        self._read_system()
         now = self._clock.now()
-        scheduled = woken - (now - grid.start(slot))
+        scheduled = woken - (now - grid.start(slot) - self._phase.delay)
         published = 0
         with self._lock:
             inputs = self._io.take(self._clock, self._system)
             taken = time.monotonic_ns()
+            if self.realtime.follow_arrivals and inputs.joints:
+                stamps = inputs.joints.stamps
+                self._phase.update(stamps.sequence, stamps.received, now)
             tick = self._router.tick(now, slots, inputs)
             if tick.target is not None:
                 # Read before publishing: a driver in lock-step answers with the next /clock.

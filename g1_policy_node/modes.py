@@ -4,6 +4,17 @@ from collections.abc import Callable
 
 from g1_policy_node.types import Mode
 
+MEANINGS = {
+    Mode.INACTIVE: 'off: the node is not configured or not active',
+    Mode.WAITING: 'waits for sensors; commands nothing',
+    Mode.RAMP: 'moves slowly to the start pose',
+    Mode.READY: 'holds the start pose until asked to run',
+    Mode.RUN: 'the policy moves the robot',
+    Mode.HOLD: 'something is wrong: the last safe target stays for a moment',
+    Mode.DAMP: 'the motors only brake, until somebody resets',
+}
+"""What each mode means, for people."""
+
 
 class ModeLatch:
     """Holds the mode; `on_change(mode, reason)` is told of every change of either.

@@ -241,6 +241,7 @@ class PolicyNode(LifecycleNode):
                 self._recorder,
                 loop.misses,
                 prepared,
+                bool(self.get_parameter('use_sim_time').value),
             )
         )
 

@@ -39,6 +39,9 @@ _SPECS = {
     'imu_frames': Spec([''], "frame_ids of imu/data to accept beside the contract's"),
     'cmd_vel_stamped': Spec(False, 'cmd_vel is TwistStamped rather than Twist'),
     'run_dir': Spec('', 'folder for timing.npz and node.json; empty: keep none'),
+    'follow_arrivals': Spec(
+        True, 'start a tick just after a sample of the joints; not under use_sim_time'
+    ),
     'prewarm': Spec(0.0, 's before a slot to run the network once for nothing', range=(0.0, 0.01)),
     'fifo_priority': Spec(0, 'SCHED_FIFO priority of the control thread; 0: as usual'),
     'cpus': Spec('', 'CPUs of the control thread, such as 2,3; empty: any'),
@@ -100,7 +103,13 @@ def _realtime(value: Callable[[str], Any]) -> Realtime:
         raise UserError(f'fifo_priority: {priority} is not in 0 to {MAX_FIFO_PRIORITY}')
     if prewarm_ms and value('use_sim_time'):
         raise UserError('prewarm: needs steady time, not use_sim_time')
-    return Realtime(priority, read_cpus(value('cpus')), value('lock_memory'), prewarm_ms)
+    return Realtime(
+        priority,
+        read_cpus(value('cpus')),
+        value('lock_memory'),
+        prewarm_ms,
+        value('follow_arrivals') and not value('use_sim_time'),
+    )
 
 
 def _declare(node: Node, name: str, spec: Spec) -> None:

@@ -13,13 +13,15 @@ _MCL_CURRENT, _MCL_FUTURE = 1, 2
 class Realtime(NamedTuple):
     """SCHED_FIFO priority (0: none), CPUs to stay on (empty: any), locked memory, and prewarm.
 
-    With `prewarm_ms` the network runs once for nothing that long before each slot (0: never).
+    With `prewarm_ms` the network runs once for nothing that long before each tick (0: never).
+    With `follow_arrivals` a tick starts just after a sample of the joints (phase.py).
     """
 
     fifo_priority: int = 0
     cpus: tuple[int, ...] = ()
     lock_memory: bool = False
     prewarm_ms: float = 0.0
+    follow_arrivals: bool = False
 
     def check(self) -> None:
         """Do it all on a thread that ends at once; UserError says what Linux refuses."""

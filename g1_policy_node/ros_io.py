@@ -41,10 +41,12 @@ def joint_sample(read: JointStateBytes, stamps: Stamps) -> JointSample:
 
 def imu_sample(read: ImuBytes, stamps: Stamps) -> ImuSample:
     """Return an Imu's fields; sensor_msgs marks an absent field by -1 in its covariance."""
-    orientation, turning, acceleration = np.split(read.numbers, (13, 25))
-    fields = (('orientation', orientation[4]), ('angular velocity', turning[3]))
-    absent = ' and no '.join(name for name, covariance in fields if covariance == -1.0)
-    return ImuSample(read.frame_id, orientation[:4], turning[:3], acceleration[:3], absent, stamps)
+    n = read.numbers
+    absent = ''
+    if n[4] == -1.0 or n[16] == -1.0:
+        fields = (('orientation', n[4]), ('angular velocity', n[16]))
+        absent = ' and no '.join(name for name, covariance in fields if covariance == -1.0)
+    return ImuSample(read.frame_id, n[:4], n[13:16], n[25:28], absent, stamps)
 
 
 def command_sample(taken: Taken[Twist] | Taken[TwistStamped], stamps: Stamps) -> CommandSample:
@@ -91,7 +93,7 @@ _STAMP = slice(4, 12)
 
 
 class RouterIo:
-    """The router's topics. `take` and the publishers are for the control thread alone."""
+    """The router's topics. Taking and publishing are for the control thread alone."""
 
     def __init__(self, node: LifecycleNode, contract: Contract, cmd_vel_stamped: bool) -> None:
         self._joints = NewestMessage(node, JointState, 'joint_states', raw=True)
@@ -107,6 +109,7 @@ class RouterIo:
             self._sensors['odom'] = self._odom
         self._own_commands = _OwnCommands(node)
         self._newest = Inputs(None, None, None, None)
+        self._stranger = ''
         self._ros_clock = node.get_clock()
         self._commands = node.create_lifecycle_publisher(JointState, 'joint_command', COMMAND_QOS)
         self._steps = node.create_lifecycle_publisher(Float64MultiArray, '~/step', SENSOR_QOS)
@@ -129,27 +132,29 @@ class RouterIo:
         node.destroy_lifecycle_publisher(self._commands)
         node.destroy_lifecycle_publisher(self._steps)
 
+    def take_before(self, clock: TickClock, system: SystemTime) -> None:
+        """Take, shortly before a tick, what may be older than the sensors: the commands.
+
+        It shortens the tick, and leaves the code that the tick is about to run in the caches.
+        """
+        if taken := self._command.take():
+            stamps = _stamps(taken, _header(taken.message), clock, system)
+            self._newest = self._newest._replace(command=command_sample(taken, stamps))
+        self._stranger = self._own_commands.stranger() or self._stranger
+
     def take(self, clock: TickClock, system: SystemTime) -> Inputs:
         """Return the newest sample of every topic; one that has not changed is the same object."""
-
-        def stamps(taken: Taken[Any], header: int) -> Stamps:
-            received = clock.at(system.monotonic(taken.received))
-            transport = taken.received - taken.source
-            return Stamps(header, taken.source, received, transport, taken.sequence)
-
         joints, imu, command, odom, _ = self._newest
         if taken := self._joints.take():
             state = self._read_joints.read(taken.message)
-            joints = joint_sample(state, stamps(taken, state.stamp))
+            joints = joint_sample(state, _stamps(taken, state.stamp, clock, system))
         if taken := self._imu.take():
             inertial = self._read_imu.read(taken.message)
-            imu = imu_sample(inertial, stamps(taken, inertial.stamp))
-        if taken := self._command.take():
-            command = command_sample(taken, stamps(taken, _header(taken.message)))
+            imu = imu_sample(inertial, _stamps(taken, inertial.stamp, clock, system))
         if self._odom and (taken := self._odom.take()):
-            odom = odom_sample(taken, stamps(taken, _header(taken.message)))
-        stranger = self._own_commands.stranger()
-        self._newest = Inputs(joints, imu, command, odom, stranger)
+            odom = odom_sample(taken, _stamps(taken, _header(taken.message), clock, system))
+        self._newest = Inputs(joints, imu, command, odom, self._stranger)
+        self._stranger = ''
         return self._newest
 
     def publish_command(self, target: Array) -> None:
@@ -187,6 +192,11 @@ STEP_BLOCKS = ('tick', 'times', 'sensor_stamps', 'command', 'observation', 'acti
 slot and gait tick; scheduled, woken, taken, observed, acted, checked, published (monotonic, s);
 header stamps of joint_states and imu/data (s); command (3); observation; raw action; verdict
 (0 pass, 1 clip, 2 hold, 3 damp)."""
+
+
+def _stamps(taken: Taken[Any], header: int, clock: TickClock, system: SystemTime) -> Stamps:
+    received = clock.at(system.monotonic(taken.received))
+    return Stamps(header, taken.source, received, taken.received - taken.source, taken.sequence)
 
 
 def _header(message: Twist | TwistStamped | Odometry) -> int:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from g1_policy_node.contract import Contract
 from g1_policy_node.schema import build, read_yaml
-from g1_policy_node.types import Array, Fault, RobotState, UserError, Verdict
+from g1_policy_node.types import Array, Fault, RobotState, UserError, Verdict, every
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,11 @@ class SafetyGate:
         low, high = contract.per_joint('position_limits').T
         self._low, self._high = low - limits.position_margin, high + limits.position_margin
         self._step = limits.max_target_rate * contract.step_dt
-        self._stiffness = contract.per_joint('stiffness')
-        self._damping = contract.per_joint('damping')
-        self._torque = contract.per_joint('effort_limit_hardware') * limits.max_torque_ratio
+        stiffness = contract.per_joint('stiffness')
+        self._lead = contract.per_joint('damping') / stiffness
+        self._reach = (
+            contract.per_joint('effort_limit_hardware') * limits.max_torque_ratio / stiffness
+        )
         self.counters = dict.fromkeys(
             (
                 'tilt',
@@ -136,7 +138,7 @@ class SafetyGate:
         tilt = math.acos(max(-1.0, min(1.0, -float(state.gravity[2]))))
         if tilt > self.limits.max_tilt:
             return self._count('tilt', f'tilted by {tilt:.1f} rad, limit {self.limits.max_tilt:g}')
-        rate = float(np.abs(state.ang_vel).max())
+        rate = max(map(abs, state.ang_vel.tolist()))
         if rate > self.limits.max_base_rate:
             limit = self.limits.max_base_rate
             return self._count('base_rate', f'turning at {rate:.1f} rad/s, limit {limit:g}')
@@ -146,7 +148,7 @@ class SafetyGate:
         """Return a fault naming the entry (n,) that is not finite or that training never saw."""
         low, high = self.trained.low, self.trained.high
         inside = (observation >= low) & (observation <= high)
-        if inside.all():
+        if every(inside):
             return None
         at = int(inside.argmin())
         value, label = float(observation[at]), self.trained.labels[at]
@@ -158,25 +160,45 @@ class SafetyGate:
     def action_fault(self, action: Array) -> Fault | None:
         """Return a fault naming the joint whose raw action (N,) is not finite."""
         finite = np.isfinite(action)
-        if finite.all():
+        if every(finite):
             return None
         name = self._names[int(finite.argmin())]
         return self._count('action_not_finite', f'action of {name} is not finite')
 
     def check(self, target: Array, previous: Array, state: RobotState) -> Checked:
         """Clip a finite target (N,) rad to what the joints, their motors and `previous` allow."""
-        within = np.clip(target, self._low, self._high)
-        # kp (target - q) - kd dq is within the torque: solved for the target.
-        centre = state.joint_pos + self._damping * state.joint_vel / self._stiffness
-        reach = self._torque / self._stiffness
-        bearable = np.clip(within, centre - reach, centre + reach)
-        bearable = np.clip(bearable, self._low, self._high)
-        safe = np.clip(bearable, previous - self._step, previous + self._step)
+        within, bearable, safe = self._clip(target, previous, state)
+        if every(safe == target) and every(bearable == target):
+            return Checked(safe, Verdict.PASS)
         self.counters['target_position_clipped'] += int((within != target).any())
         self.counters['target_torque_clipped'] += int((bearable != within).any())
         self.counters['target_rate_clipped'] += int((safe != bearable).any())
         clipped = bool((safe != target).any())
         return Checked(safe, Verdict.CLIP if clipped else Verdict.PASS)
+
+    def check_rows(
+        self, target: Array, previous: Array, state: RobotState
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Clip T rows (T, N) at once; return the safe targets and which rows (T,) were altered.
+
+        `previous` and the arrays of `state` have T rows too. Nothing is counted.
+        """
+        safe = self._clip(target, previous, state)[-1]
+        return safe, (safe != target).any(axis=-1)
+
+    def _clip(self, target: Array, previous: Array, state: RobotState) -> tuple[Array, ...]:
+        """Return the target within position limits, bearable for the motors, and in reach."""
+        low, high = self._low, self._high
+        within = np.minimum(np.maximum(target, low), high)
+        # kp (target - q) - kd dq is within the torque: solved for the target.
+        centre = self._lead * state.joint_vel
+        centre += state.joint_pos
+        bearable = np.maximum(within, centre - self._reach)
+        centre += self._reach
+        np.minimum(bearable, centre, out=bearable)
+        np.minimum(np.maximum(bearable, low, out=bearable), high, out=bearable)
+        safe = np.maximum(bearable, previous - self._step)
+        return within, bearable, np.minimum(safe, previous + self._step, out=safe)
 
     def _count(self, name: str, reason: str) -> Fault:
         self.counters[name] += 1

@@ -127,3 +127,12 @@ def test_torch_uses_one_thread_for_one_row() -> None:
     import g1_policy_node.torch_actor  # noqa: F401
 
     assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize('normalizer', [False, True])
+def test_a_batch_gives_the_actions_of_its_rows(normalizer: bool) -> None:
+    sizes = (7, 16, 12, 5)
+    weights = random_weights(sizes, normalizer)
+    one, many = (NumpyActor(NetworkContract(sizes, 'elu'), weights, batch) for batch in (1, 64))
+    rows = np.random.default_rng(0).normal(size=(64, 7)).astype(np.float32)
+    np.testing.assert_allclose(many(rows), [one(row).copy() for row in rows], atol=1e-6, rtol=0)

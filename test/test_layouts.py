@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,15 +11,25 @@ import pytest
 pytest.importorskip('rclpy')
 
 import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Twist
+from nav_msgs.msg import Odometry
 from samples import CONTRACT
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
 from g1_policy_node.diagnostics import timing_figures
 from g1_policy_node.paths import find_data
 from g1_policy_node.timing import INT_COLUMNS, Recorder
 
-TOPICS = {
-    '/cmd_vel', '/odom', '/joint_command', '/joint_states', '/g1_policy/mode', '/diagnostics',
-}  # fmt: skip
+TYPES = {
+    '/cmd_vel': Twist,
+    '/odom': Odometry,
+    '/joint_command': JointState,
+    '/joint_states': JointState,
+    '/g1_policy/mode': String,
+    '/diagnostics': DiagnosticArray,
+}
 COUNTS = {'deadline_misses', 'longest_gap_slots'}
 
 
@@ -30,6 +41,12 @@ def figures() -> set[str]:
     return set(timing_figures(recorder)) | COUNTS
 
 
+def has_field(message: Any, path: list[str]) -> None:
+    for name in path:
+        assert name in message.get_fields_and_field_types(), (message, path)
+        message = getattr(message, name)
+
+
 def test_foxglove_plots_what_is_published() -> None:
     layout = json.loads(find_data('config/foxglove.json').read_text())
     panels = layout['configById']
@@ -37,7 +54,11 @@ def test_foxglove_plots_what_is_published() -> None:
     assert shown == set(panels)
     values = [path['value'] for panel in panels.values() for path in panel.get('paths', [])]
     assert values
-    assert {re.match(r'[/\w]+', value)[0] for value in values} == TOPICS
+    assert {re.match(r'[/\w]+', value)[0] for value in values} == set(TYPES)
+    for value in values:
+        topic, path = value.split('.', 1)
+        if topic != '/diagnostics':
+            has_field(TYPES[topic](), re.findall(r'[a-z_]+', path))
     keys = {key for value in values for key in re.findall(r'key=="([^"]+)"', value)}
     assert keys
     assert keys <= figures()
@@ -51,6 +72,10 @@ def test_plotjuggler_plots_what_is_published() -> None:
     keys = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
     assert keys
     assert keys <= figures()
+    for name in names:
+        _, topic, *path = name.split('/')
+        if f'/{topic}' in ('/cmd_vel', '/odom'):
+            has_field(TYPES[f'/{topic}'](), path)
     joints = {name.split('/')[2] for name in names if name.startswith('/joint_')}
     assert joints
     assert joints <= set(CONTRACT.joint_names)

@@ -176,3 +176,26 @@ def test_every_joint_lands_at_its_own_place_and_nowhere_else() -> None:
         moved[i] += 0.5
         change = builder.build(level._replace(joint_pos=moved), np.zeros(3), 0, NO_ACTION) - base
         assert np.flatnonzero(change).tolist() == [9 + i]
+
+
+@pytest.mark.parametrize('order', ['oldest_first', 'newest_first'])
+def test_many_rows_at_once_are_the_rows_one_by_one_to_the_bit(order: str) -> None:
+    longer = with_terms(
+        ObservationTerm('gait_contact', 2, history=2, history_order=order),
+        ObservationTerm('last_action', 29, scale=0.1, clip=(-1.0, 1.0)),
+        ObservationTerm('joint_vel_rel', 29, scale=0.05, history=4, history_order=order),
+        ObservationTerm('velocity_commands', 3, scale=(2.0, 2.0, 0.25)),
+        ObservationTerm('base_lin_vel', 3),
+    )
+    rng, count = np.random.default_rng(2), 200
+    for contract in (CONTRACT, longer):
+        states = [random_state(rng, lin_vel=True) for _ in range(count)]
+        commands = rng.uniform(-1, 1, (count, 3)) * (rng.random((count, 1)) > 0.3)
+        k, last = np.arange(5, 5 + count), rng.normal(size=(count, 29))
+        builder = ObservationBuilder(contract)
+        rows = zip(states, commands, k.tolist(), last, strict=True)
+        wanted = np.array([builder.build(*row) for row in rows])
+        columns = [np.array(values) for values in zip(*states, strict=True)]
+        built = builder.build_rows(RobotState(*columns), commands, k, last)
+        np.testing.assert_array_equal(built, wanted)
+        assert built.dtype == np.float32

@@ -157,3 +157,21 @@ def test_an_observation_that_is_not_finite_is_named(gate, bad: float) -> None:
     fault = gate.observation_fault(row)
     assert fault.name == 'observation_not_finite'
     assert 'joint_vel_rel[2]' in fault.reason
+
+
+def test_many_rows_at_once_are_checked_as_one_by_one() -> None:
+    rng, gate = np.random.default_rng(4), SafetyGate(CONTRACT, LIMITS, GOLDEN)
+    previous = DEFAULT + rng.normal(scale=0.2, size=(300, 29))
+    target = previous + rng.normal(scale=0.3, size=(300, 29))
+    target[::3] = DEFAULT + 0.01
+    previous[::3] = DEFAULT
+    position = DEFAULT + rng.normal(scale=0.1, size=(300, 29))
+    velocity, three = rng.normal(size=(300, 29)), np.zeros((300, 3))
+    states = RobotState(position, velocity, three, three, None)
+    safe, altered = gate.check_rows(target, previous, states)
+    for i in range(300):
+        one = RobotState(position[i], velocity[i], three[i], three[i], None)
+        checked = gate.check(target[i], previous[i], one)
+        np.testing.assert_array_equal(safe[i], checked.target)
+        assert altered[i] == (checked.verdict is Verdict.CLIP)
+    assert 0 < altered.sum() < 300

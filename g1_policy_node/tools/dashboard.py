@@ -1,5 +1,6 @@
 """A live run as a block of text for a terminal of 80 columns."""
 
+import textwrap
 from collections.abc import Mapping
 
 from rich.box import SIMPLE
@@ -8,7 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from g1_policy_node.diagnostics import PERCENTS
+from g1_policy_node.modes import MEANINGS
 from g1_policy_node.tools.monitor import Snapshot, Velocity
+from g1_policy_node.types import Mode
 
 _STYLES = {'RUN': 'bold green', 'WAITING': 'yellow', 'HOLD': 'bold yellow', 'DAMP': 'bold red'}
 _ROWS = (
@@ -22,6 +25,8 @@ _ROWS = (
 )
 _UNITS = ('vx m/s', 'vy m/s', 'wz rad/s')
 _DASH = '-'
+_WIDTH, _BESIDE = 79, 29
+"""Columns of the whole, and of what is beside the stages."""
 
 
 def dashboard(snapshot: Snapshot, floor: tuple[int, int] | None) -> RenderableType:
@@ -30,16 +35,28 @@ def dashboard(snapshot: Snapshot, floor: tuple[int, int] | None) -> RenderableTy
     What was not heard is a dash.
     """
     tables = Table.grid(padding=(0, 1))
-    tables.add_row(_stages(snapshot.figures), _velocities(snapshot))
+    beside = Group(_velocities(snapshot), _meaning(snapshot.mode))
+    tables.add_row(_stages(snapshot.figures), beside)
     return Group(
         _headline(snapshot), tables, _slots(snapshot.figures, floor), *_below(snapshot.figures)
     )
 
 
 def _headline(snapshot: Snapshot) -> Text:
+    """Return mode and reason as two lines, whatever their length, so that the rest stays put."""
     mode = snapshot.mode or 'no mode heard yet'
-    text = Text(mode, style=_STYLES.get(mode, 'bold'), no_wrap=True, overflow='ellipsis')
-    return text.append(f'  {snapshot.reason}', style='default not bold')
+    line = f'{mode}: {snapshot.reason}' if snapshot.reason else mode
+    said = textwrap.wrap(line, _WIDTH, max_lines=2, placeholder=' …')
+    text = Text('\n'.join([*said, ''][:2]))
+    text.stylize(_STYLES.get(mode, 'bold'), 0, len(mode))
+    return text
+
+
+def _meaning(mode: str) -> Text:
+    """Return what the mode means, for who has not seen it before."""
+    meaning = f'{mode}: {MEANINGS[Mode(mode)]}' if mode else ''
+    lines = textwrap.wrap(meaning, _BESIDE)
+    return Text('\n'.join(f' {line}' for line in lines), style='dim')
 
 
 def _stages(figures: Mapping[str, str]) -> Table:
@@ -76,7 +93,8 @@ def _slots(figures: Mapping[str, str], floor: tuple[int, int] | None) -> Text:
     rate, misses = figures.get('rate_hz', _DASH), figures.get('deadline_misses', _DASH)
     beside = f'{floor[1]} of {floor[0]}' if floor else _DASH
     missed = f'missed {misses} of {figures.get("slots", _DASH)} slots'
-    return Text(f'{rate} Hz   {missed}   floor: {beside}', no_wrap=True, overflow='ellipsis')
+    floors = f'floor (only sleeps): {beside}'
+    return Text(f'{rate} Hz   {missed}   {floors}', no_wrap=True, overflow='ellipsis')
 
 
 def _below(figures: Mapping[str, str]) -> list[Text]:
@@ -93,4 +111,5 @@ def _below(figures: Mapping[str, str]) -> list[Text]:
     return [
         Text(f'safety: {safety if figures else _DASH}', overflow='fold'),
         Text(f'device {figures.get("device", _DASH)}   {hashes}', style='dim', no_wrap=True),
+        Text('Ctrl-C ends the walk', style='dim'),
     ]

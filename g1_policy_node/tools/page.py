@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from g1_policy_node.modes import MEANINGS
 from g1_policy_node.tools.film import Film
+from g1_policy_node.types import Mode
 
 NAME = 'report.html'
 FOLDER = Path(__file__).with_name('report_page')
@@ -60,7 +62,11 @@ def write_page(
     film: Film = NOT_RENDERED,
 ) -> Path:
     """Write report.html into the run's folder, whole or not at all, and return its path."""
-    html = page(run_dir.name, summary, manifest, curves, film)
+    return write_html(run_dir, page(run_dir.name, summary, manifest, curves, film))
+
+
+def write_html(run_dir: Path, html: str) -> Path:
+    """Write report.html, whole or not at all, and return its path."""
     partial = run_dir / f'{NAME}.partial'
     partial.write_text(html, encoding='utf-8')
     return partial.replace(run_dir / NAME)
@@ -74,16 +80,8 @@ def page(
     film: Film,
 ) -> str:
     """Return the page; every figure in it is one of `summary`, every text is escaped."""
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies['json.dumps_kwargs'] = {}  # Its default sorts the stages by name.
-    environment.filters |= {'number': number, 'webp': _webp}
-    return environment.get_template('report.html').render(
+    return render(
+        'report.html',
         name=name,
         headline=headline(summary),
         story=story(summary, manifest),
@@ -95,9 +93,24 @@ def page(
         film=film,
         stages=STAGE_MEANINGS,
         counters=COUNTER_MEANINGS,
+        modes=MEANINGS,
         manifest_text=json.dumps(manifest, indent=2),
         summary_text=json.dumps(summary, indent=2),
     )
+
+
+def render(template: str, **given: Any) -> str:
+    """Return a template of this folder filled in; every text is escaped."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies['json.dumps_kwargs'] = {}  # Its default sorts the stages by name.
+    environment.filters |= {'number': number, 'webp': _webp, 'png': _png}
+    return environment.get_template(template).render(**given)
 
 
 def headline(summary: Summary) -> str:
@@ -108,6 +121,8 @@ def headline(summary: Summary) -> str:
         return 'The robot fell.'
     if seconds == 0.0:
         return 'The robot never walked: the policy did not get to run.'
+    if seconds is None and _stuck(summary):
+        return 'The policy never got to run.'
     if seconds is None:
         return 'The policy ran; how the robot moved was not recorded.'
     command = walk.get('command')
@@ -127,7 +142,11 @@ def story(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
     walk, sim = summary['walk'], (manifest.get('simulator') or {}).get('name')
     where = f'simulated in {_SIMULATORS.get(sim, sim)}' if sim else 'no simulator took part'
     who = 'A Unitree G1 with 29 joints'
-    lines = [f'{who}, {where}, moved by the learned policy {_policy(manifest)}.']
+    stuck = _stuck(summary)
+    moved = 'not moved' if stuck else 'moved'
+    lines = [f'{who}, {where}, {moved} by the learned policy {_policy(manifest)}.']
+    if stuck:
+        lines.append(f'It came as far as {stuck["mode"]}: {stuck["reason"]}.')
     if walk.get('command') and walk.get('mean_velocity'):
         lines.append(f'It was asked for {_velocity(walk["command"])}.')
         lines.append(
@@ -148,6 +167,14 @@ def story(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
     if summary['ended']:
         lines.append(f'The end: {summary["ended"]}.')
     return lines
+
+
+def _stuck(summary: Summary) -> Mapping[str, Any] | None:
+    """Return the last transition before the end of a node that never came to RUN."""
+    seen = summary.get('transitions') or []
+    on = [transition for transition in seen if transition['mode'] != Mode.INACTIVE.value]
+    ran = any(transition['mode'] == Mode.RUN.value for transition in on)
+    return on[-1] if on and not ran else None
 
 
 def checks(summary: Summary) -> list[Check]:
@@ -213,3 +240,7 @@ def _velocity(velocity: list[float | None], like: list[float] | None = None) -> 
 
 def _webp(picture: bytes) -> str:
     return 'data:image/webp;base64,' + base64.b64encode(picture).decode()
+
+
+def _png(picture: bytes) -> str:
+    return 'data:image/png;base64,' + base64.b64encode(picture).decode()

@@ -11,8 +11,16 @@ from rich.progress import track
 from rich.table import Table
 
 from g1_policy_node.run_folder import RUNS
+from g1_policy_node.tools.curves import curves
 from g1_policy_node.tools.film import film
-from g1_policy_node.tools.page import NAME, number
+from g1_policy_node.tools.page import NAME, number, write_page
+from g1_policy_node.tools.parts import NO_PARTS
+from g1_policy_node.tools.record_page import (
+    has_parts,
+    read_figures,
+    read_manifest,
+    show_record,
+)
 from g1_policy_node.tools.summary import STAGES, merge_run
 from g1_policy_node.tools.trip_report import show_trip
 from g1_policy_node.types import UserError
@@ -23,17 +31,34 @@ Summary = dict[str, Any]
 def report(arguments: argparse.Namespace, console: Console | None = None) -> int:
     """Merge and show each run, the newest if none is named; 1 if one was not accepted.
 
-    A file of the black box (a run's trips/*.npz) is shown by itself.
+    A file of the black box (a run's trips/*.npz) is shown by itself, and a folder without parts
+    of a walk, such as a training's, as it is: its figures are not made again.
     """
     console = console or Console()
-    summaries = []
+    accepted = []
     for run_dir in arguments.runs or [newest_run(RUNS)]:
         if run_dir.suffix == '.npz':
             show_trip(run_dir, console)
             continue
-        summaries.append(merge_run(run_dir, lambda parts: film(parts, _progress(console))))
-        show(summaries[-1], run_dir, console)
-    return 0 if all(summary['accepted'] for summary in summaries) else 1
+        if not run_dir.is_dir():
+            raise UserError(f'{run_dir}: no such folder')
+        if not has_parts(run_dir):
+            accepted.append(_show_kept(run_dir, console))
+            continue
+        summary = merge_run(run_dir, lambda parts: film(parts, _progress(console)))
+        show(summary, run_dir, console)
+        accepted.append(summary['accepted'])
+    return 0 if all(accepted) else 1
+
+
+def _show_kept(run_dir: Path, console: Console) -> bool:
+    """Show a folder that has figures but not the parts they were made of."""
+    figures = read_figures(run_dir)
+    if 'walk' not in figures:
+        return show_record(run_dir, figures, console)
+    write_page(run_dir, figures, read_manifest(run_dir), curves(NO_PARTS, {}))
+    show(dict(figures), run_dir, console)
+    return bool(figures['accepted'])
 
 
 def _progress(console: Console) -> Callable[[Sequence[int]], Iterable[int]]:

@@ -1,19 +1,16 @@
 """The contract's observation and action for a batch of robots, as torch tensors.
 
-The same table of names, sizes, scales and ticks as observation.py, over N robots at once. Needs
+The terms of observation.py itself, over N robots at once, and its sizes, scales and ticks. Needs
 torch alone, so that a test can hold the two against each other where Isaac Lab is not installed.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from g1_policy_node.contract import Contract, GaitContract, ObservationTerm
-from g1_policy_node.observation import TERMS as NODE_TERMS
-from g1_policy_node.observation import ObservationBuilder
-from g1_policy_node.types import UserError
+from g1_policy_node.observation import TERMS, ObservationBuilder
 
 
 class BatchState(NamedTuple):
@@ -27,7 +24,9 @@ class BatchState(NamedTuple):
 
 
 class BatchContext(NamedTuple):
-    """What a term may read: `command` (N, 3), `last_action` (N, J) as the network gave it.
+    """What a term may read, by the names of observation.Context.
+
+    `command` is (N, 3), `last_action` (N, J) as the network gave it.
 
     `feet` and `standing` are the gait at this tick, None where the contract has no gait.
     """
@@ -77,29 +76,6 @@ class GaitTable:
         return torch.linalg.vector_norm(command.double(), dim=-1) < self._stand_below
 
 
-def _gait(name: str) -> Callable[[BatchContext], Tensor]:
-    def term(c: BatchContext) -> Tensor:
-        value: Tensor = getattr(c.gait, name)
-        return value
-
-    return term
-
-
-TERMS: dict[str, Callable[[BatchContext], Tensor]] = {
-    'base_lin_vel': lambda c: c.state.lin_vel,
-    'base_ang_vel': lambda c: c.state.ang_vel,
-    'projected_gravity': lambda c: c.state.gravity,
-    'velocity_commands': lambda c: c.command,
-    'joint_pos_rel': lambda c: c.state.joint_pos - c.default_joint_pos,
-    'joint_vel_rel': lambda c: c.state.joint_vel,
-    'last_action': lambda c: c.last_action,
-    'gait_phase_sin': _gait('sin'),
-    'gait_phase_cos': _gait('cos'),
-    'gait_contact': _gait('contact'),
-}
-"""The names of observation.TERMS; a test compares the two, value by value."""
-
-
 class BatchObservation:
     """Builds the observations (N, width) of a contract; it holds the history alone.
 
@@ -108,11 +84,9 @@ class BatchObservation:
 
     def __init__(self, contract: Contract, num_envs: int, device: str) -> None:
         ObservationBuilder(contract)
-        if missing := NODE_TERMS.keys() - TERMS.keys():
-            raise UserError(f'training has no observation term {", ".join(sorted(missing))}')
         self.gait = GaitTable(contract.gait, device) if contract.gait else None
         self.default_joint_pos = per_joint(contract, 'default_position', device)
-        self._rows = [(TERMS[row.term], row) for row in contract.observations]
+        self._rows = [(TERMS[row.term].function, row) for row in contract.observations]
         self._scales = [torch.tensor(row.scale, device=device) for row in contract.observations]
         self._history = [
             torch.zeros(num_envs, row.history, row.size, device=device)

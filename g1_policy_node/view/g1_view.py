@@ -12,7 +12,7 @@ from rclpy.executors import SingleThreadedExecutor
 from g1_policy_node.ros_process import BAD_USAGE, run_ros_process
 
 PERIOD_S = 0.05
-NICENESS = 5
+NICENESS = 10
 """Compiling the meshes takes a core for a second, just when the router starts."""
 
 

@@ -126,7 +126,7 @@ class Panel:
                 {'label': 'measured', 'stroke': colour, 'width': 2},
             ),
             scales={'x': {'time': False, 'range': (-PLOT_SECONDS, 0.0)}, 'y': {'range': y_range}},
-            title=f'{title}: measured, and the command dashed',
+            title=f'{title} (dashed: command)',
             legend={'show': False},
             height=120,
         )

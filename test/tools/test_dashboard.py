@@ -6,6 +6,7 @@ from rich.console import Console
 
 from g1_policy_node.tools.dashboard import dashboard
 from g1_policy_node.tools.monitor import Snapshot
+from g1_policy_node.types import Mode
 
 FIGURES = {
     'rate_hz': '49.999',
@@ -35,14 +36,15 @@ def test_everything_a_person_watches_is_there_in_80_columns_and_24_lines() -> No
     text = '\n'.join(shown)
     for part in (
         'sensor_to_command',
-        'RUN  requested',
+        'RUN: requested',
+        'RUN: the policy moves the',
         'vx m/s       +0.50      +0.53',
         '150.12',
         '195.12',
         '199.12',
     ):
         assert part in text
-    assert '49.999 Hz   missed 7 of 100523 slots   floor: 5 of 100600' in text
+    assert '49.999 Hz   missed 7 of 100523 slots   floor (only sleeps): 5 of 100600' in text
     assert 'safety: command_stale 3' in text
     assert 'device cuda:0   weights 0123456789abcdef  contract fedcba9876543210' in text
 
@@ -54,10 +56,20 @@ def test_a_velocity_of_nearly_nothing_has_no_minus() -> None:
 def test_what_was_not_heard_is_a_dash_and_not_a_number() -> None:
     text = '\n'.join(lines(Snapshot(), None))
     assert 'no mode heard yet' in text
-    assert '- Hz   missed - of - slots   floor: -' in text
+    assert '- Hz   missed - of - slots   floor (only sleeps): -' in text
     assert 'safety: -' in text
 
 
-def test_a_long_reason_is_cut_and_does_not_move_the_rest() -> None:
-    long = RUN._replace(mode='DAMP', reason='x' * 300)
-    assert len(lines(long, None)) == len(lines(RUN, None))
+def test_a_long_reason_takes_two_lines_at_most_and_does_not_move_the_rest() -> None:
+    reason = 'held for too long: joint_states is stale: no good sample for more than 60 ms, and '
+    shown = lines(RUN._replace(mode='DAMP', reason=reason * 3), None)
+    assert ' '.join(shown[:2]).startswith(f'DAMP: {reason[:76]}')
+    assert shown[1].endswith(' …')
+    assert len(shown) == len(lines(RUN, None))
+
+
+def test_every_mode_is_explained_beside_the_stages() -> None:
+    for mode in Mode:
+        shown = lines(Snapshot(mode.value, 'why'), None)
+        assert len(shown) <= 24
+        assert any(f' {mode.value}: ' in line for line in shown[2:]), mode

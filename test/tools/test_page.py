@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from run_parts import T0, TICK, merged, parts, transitions
 
+from g1_policy_node.modes import MEANINGS
 from g1_policy_node.tools.film import Film, Still
 from g1_policy_node.tools.page import COUNTER_MEANINGS, STAGE_MEANINGS, headline, page, story
 from g1_policy_node.tools.summary import STAGES, merge_run
@@ -208,6 +209,16 @@ def test_the_headline_tells_each_end(walk: dict[str, Any], said: str) -> None:
     assert said in headline({'walk': walk})
 
 
+def test_the_headline_tells_a_policy_that_never_ran_from_one_that_was_not_seen() -> None:
+    ended = [{'mode': 'WAITING', 'reason': 'no imu/data yet'}, {'mode': 'INACTIVE'}]
+    summary = {'walk': {'fell': None}, 'transitions': ended}
+    assert headline(summary) == 'The policy never got to run.'
+    told = {**summary, 'rate_hz': None, 'lockstep': None, 'ended': None}
+    assert story(told, {})[1] == 'It came as far as WAITING: no imu/data yet.'
+    ran = headline({'walk': {'fell': None}, 'transitions': [{'mode': 'RUN'}, *ended]})
+    assert 'was not recorded' in ran
+
+
 def test_what_is_not_known_is_left_out_of_the_story() -> None:
     summary = {'walk': {'fell': None}, 'rate_hz': None, 'lockstep': None, 'ended': None}
     assert len(story(summary, {})) == 1
@@ -225,7 +236,7 @@ def test_every_mode_has_a_colour_and_an_explanation() -> None:
     html = page_of_nothing()
     for mode in Mode:
         assert re.search(rf'\.{mode.value}\b', html), mode
-        assert f'{mode.value}:' in html, mode
+        assert f'<dt>{mode.value}</dt><dd>{MEANINGS[mode]}</dd>' in html, mode
 
 
 def page_of_nothing() -> str:

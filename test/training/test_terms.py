@@ -9,9 +9,8 @@ from samples import CONTRACT, DEFAULT, random_state, with_terms
 
 from g1_policy_node.action import JointPositionAction
 from g1_policy_node.contract import Contract, ObservationTerm
-from g1_policy_node.observation import TERMS as NODE_TERMS
 from g1_policy_node.observation import ObservationBuilder
-from g1_policy_node.training.terms import TERMS, BatchAction, BatchObservation, BatchState
+from g1_policy_node.training.terms import BatchAction, BatchObservation, BatchState
 from g1_policy_node.types import UserError
 
 STATES = 1000
@@ -90,10 +89,6 @@ def test_a_thousand_states_give_the_observations_of_the_robot() -> None:
 @pytest.mark.parametrize('name', OTHERS)
 def test_a_changed_contract_changes_both_alike(name: str) -> None:
     assert compare(OTHERS[name], steps=10, envs=100) < TOLERANCE
-
-
-def test_training_has_every_term_of_the_robot() -> None:
-    assert TERMS.keys() == NODE_TERMS.keys()
 
 
 def test_a_contract_the_robot_refuses_is_refused() -> None:

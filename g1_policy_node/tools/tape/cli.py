@@ -3,6 +3,7 @@
 import argparse
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,13 @@ def _replay_offline(arguments: argparse.Namespace) -> int:
     from g1_policy_node.tools.tape.offline import replay_offline
 
     bundle = load_bundle(resolve_bundle(arguments.policy))
-    actor = load_actor(
-        bundle.contract.network, bundle.weights, check_device_name(arguments.device)
+    load = partial(
+        load_actor,
+        bundle.contract.network,
+        bundle.weights,
+        check_device_name(arguments.device),
     )
-    result = replay_offline(_open(arguments), bundle, actor)
+    result = replay_offline(_open(arguments), bundle, load)
     if arguments.json:
         print(json.dumps(result, indent=2))
     else:
@@ -116,7 +120,7 @@ def _show_replay(result: dict[str, Any]) -> None:
     us = result['forward_us']
     console.print(
         f'{result["ticks"]} ticks on {result["device"]}, forward p50 {us["p50"]:.0f}, '
-        f'p99 {us["p99"]:.0f} us in a tight loop'
+        f'p99 {us["p99"]:.0f} us one by one'
     )
     if result['policy_differs']:
         console.print(f'policy: {result["policy_differs"]}', style='yellow')

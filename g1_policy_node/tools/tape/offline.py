@@ -1,7 +1,7 @@
 """Offline replay: a tape's observations through actor, action and safety, as fast as it goes."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from g1_policy_node.command import CommandFollower
 from g1_policy_node.contract import Contract
 from g1_policy_node.inputs import InputGate
 from g1_policy_node.joints import JointOrder
+from g1_policy_node.observation import ObservationBuilder
 from g1_policy_node.paths import find_data
 from g1_policy_node.policy import Policy
 from g1_policy_node.safety import SafetyGate, SafetyLimits, load_limits
@@ -28,10 +29,16 @@ from g1_policy_node.tools.tape.tape import (
     targets,
 )
 from g1_policy_node.tools.tape.topics import COMMAND, IMU, JOINTS, ODOM, STEP, TARGETS
-from g1_policy_node.types import Array, Inputs, RobotState, UserError
+from g1_policy_node.types import Array, Inputs, RobotState, UserError, Verdict
 
 STATE_TIMEOUT_NS = 60_000_000
 CMD_TIMEOUT_NS = 500_000_000
+BLOCK = 256
+"""Rows of a batch: more of them gain nothing on a CPU."""
+ONE_BY_ONE = 500
+"""Rows that are also passed one by one."""
+
+LoadActor = Callable[[int], Actor]
 
 
 class Observations(NamedTuple):
@@ -90,27 +97,39 @@ def _side_facts(path: Path) -> dict[str, str]:
         return {}
 
 
-def replay_offline(tape: Tape, bundle: Bundle, actor: Actor) -> dict[str, Any]:
-    """Replay; return the figures: differences from the recording, latencies in us, the verdict."""
+def act_rows(load: LoadActor, rows: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    """Return the raw actions (T, width) of observations (T, n), BLOCK rows at a time."""
+    size = min(BLOCK, len(rows))
+    actor = load(size)
+    starts = [*range(0, len(rows) - size, size), len(rows) - size]  # the last one may overlap
+    actions = np.empty((len(rows), width), dtype=np.float32)
+    for at in starts:
+        actions[at : at + size] = actor(rows[at : at + size] if size > 1 else rows[at])
+    return actions
+
+
+def replay_offline(tape: Tape, bundle: Bundle, load: LoadActor) -> dict[str, Any]:
+    """Replay; return the figures: differences from the recording, latencies in us, the verdict.
+
+    `load(batch)` returns the actor for so many rows. The rows go through in batches; ONE_BY_ONE
+    of them also as on the robot, for the latencies, and to hold the two ways together.
+    """
+    actor = load(1)
     tape_rows = observations(tape, bundle, actor)
-    actions = np.empty((len(tape_rows.rows), len(bundle.contract.joint_names)))
-    spent = np.empty(len(actions), dtype=np.int64)
-    for i, row in enumerate(tape_rows.rows):
-        began = time.perf_counter_ns()
-        result = actor(row)
-        spent[i] = time.perf_counter_ns() - began
-        actions[i] = result
+    actions = act_rows(load, tape_rows.rows, len(bundle.contract.joint_names))
+    spent, apart = _one_by_one(actor, tape_rows.rows[:ONE_BY_ONE], actions)
     difference = None
     if tape_rows.actions is not None:
         difference = float(np.max(np.abs(actions - tape_rows.actions)))
     compared = None if tape_rows.reconstructed else _targets(tape, bundle, actions)
-    within = difference is not None and difference <= ACTION_TOLERANCE
+    within = difference is not None and max(difference, apart) <= ACTION_TOLERANCE
     return {
         'ticks': len(actions),
         'reconstructed': tape_rows.reconstructed,
         'device': actor.device,
         'policy_differs': check_policy(tape, bundle),
         'action_difference': difference,
+        'batch_difference': apart,
         'tolerance': ACTION_TOLERANCE,
         'targets': compared,
         'forward_us': spread(spent / 1e3),
@@ -118,7 +137,20 @@ def replay_offline(tape: Tape, bundle: Bundle, actor: Actor) -> dict[str, Any]:
     }
 
 
-def _targets(tape: Tape, bundle: Bundle, actions: Array) -> dict[str, Any] | None:
+def _one_by_one(
+    actor: Actor, rows: NDArray[np.float32], batched: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], float]:
+    """Return the ns of each row's pass, and how far its action is from the batch's at most."""
+    spent, worst = np.empty(len(rows), dtype=np.int64), 0.0
+    for i, row in enumerate(rows):
+        began = time.perf_counter_ns()
+        action = actor(row)
+        spent[i] = time.perf_counter_ns() - began
+        worst = max(worst, float(np.max(np.abs(action - batched[i]))))
+    return spent, worst
+
+
+def _targets(tape: Tape, bundle: Bundle, actions: NDArray[np.float32]) -> dict[str, Any] | None:
     """Compare action and safety code with the recorded commands, where a tick's is known.
 
     The gate needs the tick before: a tick whose predecessor is not on the tape is left out.
@@ -130,19 +162,21 @@ def _targets(tape: Tape, bundle: Bundle, actions: Array) -> dict[str, Any] | Non
     if index is None:
         raise UserError(f'{tape.bag.path}: joint_command has other joints than the policy')
     of_slot = _targets_by_slot(steps, recorded, round(bundle.contract.step_dt * 1e9))
-    action, gate = JointPositionAction(bundle.contract), _gate(bundle)
-    differences, verdicts = [], 0
-    for i, slot in enumerate(steps.slot.tolist()):
-        state = joint_state(bundle.contract, steps.observation[i])
-        if slot not in of_slot or slot - 1 not in of_slot or state is None:
-            continue
-        checked = gate.check(action.target(actions[i]), of_slot[slot - 1][index], state)
-        differences.append(float(np.max(np.abs(checked.target - of_slot[slot][index]))))
-        verdicts += int(checked.verdict.value != steps.verdict[i])
+    slots = steps.slot.tolist()
+    known = [i for i, slot in enumerate(slots) if slot in of_slot and slot - 1 in of_slot]
+    state = joint_state(bundle.contract, steps.observation[known])
+    if state is None or not known:
+        return {'compared': 0, 'difference_rad': None, 'verdicts_differ': 0}
+    before, wanted = (
+        np.array([of_slot[slots[i] - back] for i in known])[:, index] for back in (1, 0)
+    )
+    target = JointPositionAction(bundle.contract).target(actions[known].astype(np.float64))
+    safe, altered = _gate(bundle).check_rows(target, before, state)
+    verdict = np.where(altered, Verdict.CLIP.value, Verdict.PASS.value)
     return {
-        'compared': len(differences),
-        'difference_rad': max(differences, default=None),
-        'verdicts_differ': verdicts,
+        'compared': len(known),
+        'difference_rad': float(np.max(np.abs(safe - wanted))),
+        'verdicts_differ': int(np.sum(verdict != steps.verdict[known])),
     }
 
 
@@ -162,22 +196,22 @@ def _gate(bundle: Bundle) -> SafetyGate:
     return SafetyGate(bundle.contract, load_limits_file(), bundle.golden_observations)
 
 
-def joint_state(contract: Contract, row: NDArray[np.float32]) -> RobotState | None:
-    """Return the joints' state in an observation (n,), None where its terms do not tell it.
+def joint_state(contract: Contract, rows: NDArray[np.float32]) -> RobotState | None:
+    """Return the joints' state in an observation (n,) or in T of them, None if it is not there.
 
     Only what the gate's torque check reads; the rest of the state is not a number.
     """
     found: dict[str, Array] = {}
     start = 0
     for term in contract.observations:
-        values = row[start : start + term.width].astype(np.float64)
+        values = rows[..., start : start + term.width].astype(np.float64)
         start += term.width
         if term.history == 1 and term.clip is None:
             found[term.term] = values / np.asarray(term.scale)
     if not {'joint_pos_rel', 'joint_vel_rel'} <= found.keys():
         return None
     position = found['joint_pos_rel'] + contract.per_joint('default_position')
-    unknown = np.full(3, np.nan)
+    unknown = np.full((*rows.shape[:-1], 3), np.nan)
     return RobotState(position, found['joint_vel_rel'], unknown, unknown, None)
 
 
@@ -189,20 +223,27 @@ def _rebuilt(tape: Tape, bundle: Bundle, actor: Actor) -> NDArray[np.float32]:
     contract = bundle.contract
     gate = InputGate(contract, load_limits_file(), STATE_TIMEOUT_NS)
     follower = CommandFollower(contract.command_limits, CMD_TIMEOUT_NS)
-    policy = Policy(contract, actor)
-    rows = []
     step_ns = round(contract.step_dt * 1e9)
+    states, commands, ticks = [], [], []
     for k, (now, inputs) in enumerate(_ticks(tape, step_ns)):
         gate.admit(inputs, now)
         follower.take(inputs.command)
         state = gate.state(now)
         if isinstance(state, RobotState):
-            row = policy.observe(state, follower.follow(now, step_ns), k)
-            policy.target(policy.act(row))
-            rows.append(row)
-    if not rows:
+            states.append(state)
+            commands.append(follower.follow(now, step_ns))
+            ticks.append(k)
+    if not states:
         raise UserError(f'{tape.bag.path}: its sensor topics give no complete state at any tick')
-    return np.array(rows)
+    if any(row.term == 'last_action' for row in contract.observations):
+        policy = Policy(contract, actor)  # each row needs the action of the one before
+        steps = zip(states, commands, ticks, strict=True)
+        return np.array([policy.step(*step).observation for step in steps])
+    columns: list[Any] = [None if v[0] is None else np.array(v) for v in zip(*states, strict=True)]
+    no_action = np.zeros((len(states), len(contract.joint_names)))
+    return ObservationBuilder(contract).build_rows(
+        RobotState(*columns), np.array(commands), np.array(ticks), no_action
+    )
 
 
 def _ticks(tape: Tape, step_ns: int) -> Iterator[tuple[int, Inputs]]:
