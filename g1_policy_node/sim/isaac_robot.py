@@ -120,13 +120,13 @@ class IsaacRobot:
         """
         if held == self.hoisted:
             return
-        self.hoisted = held
         self._set_held(held)
         if held:
             x, y, z, w = self._now.quat_xyzw
             half_yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)) / 2
             upright = np.array([0.0, 0.0, np.sin(half_yaw), np.cos(half_yaw)])
             self._stand(np.array([*self._now.position[:2], STANDING_HEIGHT]), upright)
+        self.hoisted = held
 
     def push(self, velocity: Array) -> None:
         """Add a velocity (2,) m/s in the world's x and y to the pelvis; none on the hoist."""

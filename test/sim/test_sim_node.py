@@ -324,6 +324,15 @@ def start(simulator: str, *parameters: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
 
 
+def wait_for_sensors() -> None:
+    rclpy.init()
+    node, received = rclpy.create_node('listener'), []
+    node.create_subscription(JointState, 'joint_states', received.append, EVERY_SENSOR)
+    while len(received) < 20:
+        rclpy.spin_once(node, timeout_sec=0.1)
+    rclpy.shutdown()
+
+
 @pytest.mark.parametrize('simulator', SIMULATORS)
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_without_a_traceback_and_it_leaves_its_part(
@@ -333,7 +342,7 @@ def test_a_signal_ends_it_without_a_traceback_and_it_leaves_its_part(
     assert process.stderr
     told = {'mujoco': 'mujoco 4', 'isaac': 'isaac 3.0.0 on '}[simulator]
     assert any(told in line for line in iter(process.stderr.readline, ''))
-    time.sleep(0.5)
+    wait_for_sensors()
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0
