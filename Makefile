@@ -32,7 +32,7 @@ walk: $(PACKAGE)  ## walk in simulation for 20 s (ARGS='--vx 0.8 --duration 60')
 test: $(PACKAGE)  ## run every test (ARGS='-k bundle')
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-train: $(TRAIN)/.installed  ## train on the CPU for a moment, in .venv-train: 8 min
+test-train: $(TRAIN)/.installed  ## train on the CPU for a moment, in .venv-train: 9 min
 	@VIRTUAL_ENV='$(CURDIR)/$(TRAIN)' AMENT_PREFIX_PATH='$(CURDIR)/$(TRAIN)' PYTHONPATH=test \
 		$(TRAIN)/bin/python test/training_smoke/record.py $(ARGS)
 
