@@ -1,7 +1,7 @@
 """The black box: the last ten seconds before every HOLD and DAMP, written off the tick."""
 
-import itertools
 import json
+import re
 import threading
 import time
 from collections import deque
@@ -17,7 +17,9 @@ from g1_policy_node.types import ImuSample, Inputs, JointSample, Mode, Stamps
 
 SECONDS = 10
 MAX_TRIPS = 100
-"""Files of one process at most: a fault that comes and goes must not fill the disk."""
+"""Files of a folder at most: a fault that comes and goes must not fill the disk."""
+MAX_WAITING = 10
+"""Trips that may wait for a disk that does not answer."""
 CLOSE_S = 2.0
 TRIPS = frozenset({Mode.HOLD, Mode.DAMP})
 TIMES = ('scheduled', 'woken', 'taken', 'observed', 'acted', 'checked', 'published')
@@ -69,6 +71,7 @@ class BlackBox:
         self._mode = Mode.INACTIVE
         self._trips: SimpleQueue[Trip | None] = SimpleQueue()
         self.trips = 0
+        self._skipped = 0
         self._thread = threading.Thread(target=self._write_all, name='black box', daemon=True)
         self._thread.start()
 
@@ -82,7 +85,8 @@ class BlackBox:
         if mode is before or mode not in TRIPS:
             return
         self.trips += 1
-        if self.trips > MAX_TRIPS:
+        if self._trips.qsize() >= MAX_WAITING:
+            self._skipped += 1
             return
         rows = list(self._rows)
         fault = rows[-1].tick.fault if rows else None
@@ -96,16 +100,30 @@ class BlackBox:
         self._thread.join(CLOSE_S)
 
     def _write_all(self) -> None:
-        for number in itertools.count(1):
-            trip = self._trips.get()
-            if trip is None:
-                return
+        last, full = 0, False
+        while trip := self._trips.get():
+            if skipped := self._skipped:
+                self._skipped = 0
+                self._log(f'black box: the disk was busy, {skipped} trips were not kept')
             try:
-                path = write_trip(self._folder, number, trip, self._facts())
+                numbers = _numbers(self._folder)
+                if len(numbers) >= MAX_TRIPS:
+                    if not full:
+                        self._log(f'black box: {self._folder} is full at {MAX_TRIPS} trips')
+                    full = True
+                    continue
+                last, full = max([last, *numbers]) + 1, False
+                path = write_trip(self._folder, last, trip, self._facts())
             except OSError as error:
                 self._log(f'black box: {trip.mode.value} cannot be written: {error}')
             else:
                 self._log(f'black box: {path}')
+
+
+def _numbers(folder: Path) -> list[int]:
+    """Return the numbers in the names of a folder's trips, an earlier process's too."""
+    found = (re.match(r'trip-(\d+)-', path.name) for path in folder.glob('trip-*.npz'))
+    return [int(match[1]) for match in found if match]
 
 
 def write_trip(folder: Path, number: int, trip: Trip, facts: Mapping[str, Any]) -> Path:
@@ -170,7 +188,8 @@ def _table(values: Iterable[Any], width: int = 0) -> np.ndarray[Any, Any]:
     rows = list(values)
     width = width or max((len(row) for row in rows if row is not None), default=0)
     empty = np.full(width, np.nan)
-    return np.array([empty if row is None else row for row in rows], dtype=np.float64)
+    full = np.array([empty if row is None else row for row in rows], dtype=np.float64)
+    return full.reshape(len(rows), width)
 
 
 def _ragged(name: str, values: list[Any]) -> dict[str, np.ndarray[Any, Any]]:

@@ -46,6 +46,7 @@ __all__ = [
     'load_bundle',
     'resolve_bundle',
     'save_bundle',
+    'write_evaluation',
 ]
 
 CONTRACT, WEIGHTS, GOLDEN, MANIFEST = FILES = (
@@ -84,7 +85,10 @@ class Training:
 
 @dataclass(frozen=True)
 class BundleManifest:
-    """Where a bundle came from; None is unknown. The two hashes must fit the bundle."""
+    """Where a bundle came from; None is unknown. The two hashes must fit the bundle.
+
+    `evaluation` is what `g1-policy evaluate --write` measured.
+    """
 
     weights_sha256: str
     contract_sha256: str
@@ -94,6 +98,7 @@ class BundleManifest:
     source: Source = field(default_factory=Source)
     training: Training = field(default_factory=Training)
     versions: Mapping[str, str] | None = None
+    evaluation: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +198,7 @@ def save_bundle(
         dump_contract(contract, partial / CONTRACT)
         (partial / WEIGHTS).write_bytes(raw)
         (partial / GOLDEN).write_bytes(golden_bytes(golden, contract))
-        text = json.dumps(dataclasses.asdict(record), indent=2) + '\n'
-        (partial / MANIFEST).write_text(text, encoding='utf-8')
+        (partial / MANIFEST).write_text(_manifest_text(record), encoding='utf-8')
         load_bundle(partial)
         if path.exists():
             shutil.rmtree(path)
@@ -204,6 +208,25 @@ def save_bundle(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return load_bundle(path)
+
+
+def write_evaluation(bundle: Bundle, evaluation: Mapping[str, Any]) -> Bundle:
+    """Put an evaluation into the bundle's manifest; contract, weights and both hashes stay."""
+    record = dataclasses.replace(bundle.manifest, evaluation=evaluation)
+    path = bundle.path / MANIFEST
+    partial = path.with_name(f'.{MANIFEST}.{os.getpid()}.partial')
+    try:
+        partial.write_text(_manifest_text(record), encoding='utf-8')
+        partial.replace(path)
+    except OSError as error:
+        raise UserError(f'{path}: cannot be written ({error.strerror})') from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return load_bundle(bundle.path)
+
+
+def _manifest_text(record: BundleManifest) -> str:
+    return json.dumps(dataclasses.asdict(record), indent=2) + '\n'
 
 
 def _load_weights(path: Path, contract: Contract) -> dict[str, NDArray[np.float32]]:

@@ -54,6 +54,7 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     rehearse.add_argument('--kill', action='append', help='only this process; may be repeated')
     rehearse.add_argument('--run-dir', default='', help='default: a new one under runs/')
     rehearse.set_defaults(run=_rehearse)
+    _add_evaluate(commands)
     doctor = commands.add_parser('doctor', help='is this machine, and the robot, fit to walk?')
     doctor.add_argument('--policy', default='g1_walk', help='bundle: a folder or a name')
     doctor.add_argument('--interface', default='', help='network interface to the robot')
@@ -63,6 +64,20 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     doctor.set_defaults(run=_doctor)
     _add_heavy(commands, arguments[:1])
     return parser
+
+
+def _add_evaluate(commands: Any) -> None:
+    evaluate = commands.add_parser('evaluate', help='measure policies in MuJoCo, side by side')
+    evaluate.add_argument(
+        'policies', nargs='*', metavar='BUNDLE', help='names or folders; default: g1_walk'
+    )
+    evaluate.add_argument('--bar', default='', help='judge by this bar of the plan')
+    evaluate.add_argument('--plan', type=Path, help='default: config/evaluation.yaml')
+    evaluate.add_argument('--quick', action='store_true', help='a few runs; judges nothing')
+    evaluate.add_argument('--jobs', type=int, default=0, help='processes; default: one per core')
+    evaluate.add_argument('--write', action='store_true', help="into the bundles' manifests too")
+    evaluate.add_argument('--run-dir', default='', help='default: a new one under runs/')
+    evaluate.set_defaults(run=_evaluate)
 
 
 def _add_heavy(commands: Any, first: Sequence[str]) -> None:
@@ -105,12 +120,12 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; 2 and one line on stderr for a user's mistake."""
+    """Run a command; 2 and one line on stderr for a user's mistake or a file that fails."""
     try:
         parsed = build_parser(arguments).parse_args(arguments)
         code: int = parsed.run(parsed)
         return code
-    except UserError as error:
+    except (UserError, OSError) as error:  # OSError: a file that was named, or its disk
         print(f'g1-policy: {error}', file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -140,6 +155,18 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
     a = arguments
     return doctor(a.policy, a.interface, a.domain, a.json, a.run_dir)
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    try:
+        import mujoco  # noqa: F401
+    except ImportError:
+        raise UserError('evaluate needs MuJoCo: pip install mujoco') from None
+    from g1_policy_node.tools.evaluation.evaluate import Request, evaluate
+
+    a = arguments
+    policies = tuple(a.policies) or ('g1_walk',)
+    return evaluate(Request(policies, a.plan, a.bar, a.quick, a.jobs, a.write, a.run_dir))
 
 
 def _rehearse(arguments: argparse.Namespace) -> int:

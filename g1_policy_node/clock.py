@@ -17,6 +17,10 @@ SYSTEM_STEP_NS = 5_000_000
 """A change of (system - monotonic) between two readings that counts as a step, not as slewing."""
 
 
+STEP_MEMORY_NS = 1_000_000_000
+"""How long after a step a message of before it may still be taken."""
+
+
 class Pair(NamedTuple):
     """System and monotonic time read together, ns; `offset` is system minus monotonic."""
 
@@ -38,22 +42,26 @@ class SystemTime:
 
     def read(self) -> int:
         """Read the pair anew; return by how many ns the system clock stepped, 0 if it did not."""
-        self._before, self._pair = self._pair, read_pair()
-        step = self._pair.offset - self._before.offset
-        if abs(step) < SYSTEM_STEP_NS:
-            return 0
-        self.steps += 1
-        return step
+        last, self._pair = self._pair, read_pair()
+        step = self._pair.offset - last.offset
+        if abs(step) >= SYSTEM_STEP_NS:
+            self._before = last
+            self.steps += 1
+            return step
+        if self._pair.monotonic - self._before.monotonic > STEP_MEMORY_NS:
+            self._before = self._pair
+        return 0
 
     def monotonic(self, system_ns: int) -> int:
         """Return when a message stamped `system_ns` since the last reading came, monotonic ns.
 
-        Around a step the stamp may be of either side: the one that puts it before now, and
-        nearest to it, is right.
+        At most the last reading. Around a step, which may even come after that reading, the
+        stamp may be of either side: the one that puts it before now, and nearest to it, is right.
         """
-        candidates = [system_ns - pair.offset for pair in (self._pair, self._before)]
-        past = [t for t in candidates if t <= self._pair.monotonic]
-        return max(past) if past else self._pair.monotonic
+        now = read_pair()
+        candidates = [system_ns - pair.offset for pair in (now, self._pair, self._before)]
+        past = [t for t in candidates if t <= now.monotonic + SYSTEM_STEP_NS]
+        return min(max(past, default=self._pair.monotonic), self._pair.monotonic)
 
 
 def read_pair() -> Pair:

@@ -12,9 +12,9 @@ from g1_policy_node.actor import Actor
 from g1_policy_node.types import UserError
 
 RECHECK_EVERY = 8
-"""A switch compares every 8th golden action: `~/estop` waits behind it, less than a period."""
+"""A switch compares every 8th golden action: other requests wait behind it, less than a period."""
 
-_NAME = re.compile(r'cpu|cuda:\d+')
+_NAME = re.compile(r'cpu|cuda:\d{1,3}')
 
 
 def cuda_device_count() -> int:
@@ -35,7 +35,7 @@ def cuda_device_count() -> int:
 def check_device_name(device: str) -> str:
     """Return `device` if it is 'cpu' or 'cuda:N'; UserError otherwise."""
     if not _NAME.fullmatch(device):
-        raise UserError(f'device {device!r} is neither cpu nor cuda:N')
+        raise UserError(f'device {device!r:.80} is neither cpu nor cuda:N')
     return device
 
 

@@ -40,7 +40,7 @@ def timing_figures(recorder: Recorder, simulated: bool = False) -> dict[str, flo
     Lateness, and the stages as summary.json names them; one that no tick reached is left out, as
     is lateness where time is `simulated` and waits for the node.
     """
-    c = recorder.columns(WINDOW)
+    c = recorder.columns(-WINDOW)
     figures: dict[str, float] = {}
     ticks = c['tick_ns']
     if len(ticks) > 1 and ticks[-1] > ticks[0]:

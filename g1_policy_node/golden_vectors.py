@@ -1,12 +1,12 @@
 """Golden vectors: observations and the actions that any device must give for them."""
 
 import io
-import zipfile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from g1_policy_node.arrays import parse_arrays
 from g1_policy_node.contract import Contract
 from g1_policy_node.types import Array, UserError
 
@@ -26,7 +26,7 @@ def parse_golden(raw: bytes, contract: Contract, where: str) -> Golden:
 
     Raises UserError where they are of another contract, another shape, or not finite.
     """
-    arrays = _arrays(raw, where)
+    arrays = parse_arrays(raw, MAX_GOLDEN_BYTES, where)
     for name in ('observations', 'actions'):
         if name not in arrays:
             raise UserError(f'{where}: no array {name}, only {", ".join(arrays) or "nothing"}')
@@ -67,16 +67,3 @@ def check_golden(golden: Golden, contract: Contract, where: str) -> None:
             raise UserError(f'{where}: {name} are {array.shape}, not {(rows, width)}')
         if not np.isfinite(array).all():
             raise UserError(f'{where}: {name} have values that are not finite')
-
-
-def _arrays(raw: bytes, where: str) -> dict[str, NDArray[Any]]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-        if unpacked > MAX_GOLDEN_BYTES:
-            raise ValueError(f'{unpacked} bytes unpacked, more than {MAX_GOLDEN_BYTES} allowed')
-        with np.load(io.BytesIO(raw), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except Exception as error:  # whatever zip and numpy raise, the file is what is wrong
-        reason = ' '.join(str(error).split()) or type(error).__name__
-        raise UserError(f'{where}: not an npz file of plain arrays ({reason:.200})') from None

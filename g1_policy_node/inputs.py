@@ -82,6 +82,7 @@ class InputGate:
         self._seen: dict[str, object] = {}
         self._rejected: dict[str, Fault] = {}
         self._foreign: tuple[str, int] | None = None  # who, when
+        self._second: tuple[Fault, int] | None = None  # a second sender of sensors, when
         self._streams = {
             topic: Stream(topic, self._timeout, self._timeout)
             for topic in ('joint_states', 'imu/data', 'odom')
@@ -164,6 +165,8 @@ class InputGate:
 
     def _contradiction(self, now: int) -> Fault | None:
         """Return what the newest samples, each good by itself, say against each other."""
+        if self._second and abs(now - self._second[1]) <= self._timeout:
+            return self._second[0]
         if self._foreign and abs(now - self._foreign[1]) <= self._timeout:
             return Fault('foreign_command', f'joint_command is also sent by {self._foreign[0]}')
         angle = self.gravity.angle
@@ -208,8 +211,10 @@ class InputGate:
         self, topic: str, new: Stamps, last: _Joints | _Imu | OdomSample | None, now: int
     ) -> Fault | None:
         fault = self._streams[topic].check(new, last.stamps if last else None, now)
-        if fault and fault.name == 'second_sender' and topic in self.senders:
-            return fault._replace(reason=f'{fault.reason} (senders: {self.senders[topic]})')
+        if fault and fault.name == 'second_sender':
+            if topic in self.senders:
+                fault = fault._replace(reason=f'{fault.reason} (senders: {self.senders[topic]})')
+            self._second = fault, now
         return fault
 
     def _check_joints(self, sample: JointSample, now: int) -> _Joints | Fault:

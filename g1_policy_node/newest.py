@@ -54,16 +54,19 @@ class Taken(NamedTuple, Generic[Message]):
     sequence: int
 
 
-class _LeftToUs(CallbackGroup):
+class LeftToUs(CallbackGroup):
     """Keeps every executor away from its subscriptions."""
 
     def can_execute(self, entity: Any) -> bool:
+        """Refuse."""
         return False
 
     def beginning_execution(self, entity: Any) -> bool:
+        """Refuse."""
         return False
 
     def ending_execution(self, entity: Any) -> None:
+        """Never happens."""
         raise NotImplementedError('nothing of this group is ever executed')
 
 
@@ -81,7 +84,7 @@ class NewestMessage(Generic[Message]):
         qos: QoSProfile = SENSOR_QOS,
         raw: bool = False,
     ) -> None:
-        self._group = _LeftToUs()
+        self._group = LeftToUs()
         self._kind = kind
         self._raw = raw
         package, _, name = kind.__module__.partition('.')

@@ -1,6 +1,6 @@
 """The managed node `g1_policy`: lifecycle, services, parameters and diagnostics.
 
-All of it runs on the main thread; the ticks run on their own (loop.py).
+All of it runs on the main thread, but for the ticks (loop.py) and the e-stop (estop.py).
 """
 
 import os
@@ -28,7 +28,8 @@ from g1_policy_node.black_box import BlackBox
 from g1_policy_node.clock import SimulatedClock, SteadyClock, TickClock
 from g1_policy_node.devices import check_device_name
 from g1_policy_node.diagnostics import diagnostic_array, tell_device_failure
-from g1_policy_node.evidence import run_facts, trip_facts, write_run
+from g1_policy_node.estop import PromptTrigger
+from g1_policy_node.evidence import RunPart, run_facts, trip_facts
 from g1_policy_node.loop import ControlLoop
 from g1_policy_node.modes import ModeLatch
 from g1_policy_node.newest import LATCHED_QOS
@@ -62,6 +63,7 @@ class PolicyNode(LifecycleNode):
         self._loop: ControlLoop | None = None
         self._io: RouterIo | None = None
         self._recorder = Recorder()
+        self._part: RunPart | None = None
         self._settings: Settings | None = None
         self._diagnostics = self.create_publisher(
             DiagnosticArray, '/diagnostics', QoSProfile(depth=10)
@@ -69,7 +71,7 @@ class PolicyNode(LifecycleNode):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0, self._once_a_second, clock=steady)
         self.create_service(SetBool, '~/run', self._serve_run)
-        self.create_service(Trigger, '~/estop', self._serve_estop)
+        self._estop = PromptTrigger(self, '~/estop', self._serve_estop)
         self.create_service(Trigger, '~/reset', self._serve_reset)
         self.add_on_set_parameters_callback(self._check_parameters)
         self.add_post_set_parameters_callback(self._use_parameters)
@@ -94,6 +96,8 @@ class PolicyNode(LifecycleNode):
         router, contract = self._prepared.router, self._prepared.bundle.contract
         router.activate()
         folder = self._trip_folder()
+        if (run_dir := self._settings.run_dir) and not self._part:
+            self._part = RunPart(run_dir, self._started, self._recorder, self._warn)
         self._loop = ControlLoop(
             router,
             self._io,
@@ -139,18 +143,22 @@ class PolicyNode(LifecycleNode):
         self.get_logger().info(f'{prepared.title()}; {settings.realtime}')
 
     def _stop(self, reason: str) -> None:
-        if self._loop is None:
+        if not (self._loop and self._prepared):
             return
-        assert self._prepared
         loop, self._loop = self._loop, None
         loop.stop()
         self._prepared.router.deactivate(reason)
-        self._write_run(loop, self._prepared)
+        if self._part:
+            facts = run_facts(self._prepared, self._recorder, loop)
+            facts['use_sim_time'] = self.get_parameter('use_sim_time').value
+            self._part.write({**facts, 'transitions': self._transitions})
 
     def _drop(self) -> None:
         if self._io:
             self._io.destroy(self)
-        self._prepared = self._io = self._settings = None
+        if self._part:
+            self._part.close()
+        self._prepared = self._io = self._settings = self._part = None
 
     # --- services -----------------------------------------------------------------------------
 
@@ -247,24 +255,15 @@ class PolicyNode(LifecycleNode):
 
     def _trip_folder(self) -> Path:
         """Return where the black box writes: in the run's folder, or beside ROS's own logs."""
-        if self._settings and self._settings.run_dir:
-            return self._settings.run_dir / 'trips'
+        if self._settings and (run_dir := self._settings.run_dir):
+            return run_dir / 'trips'
         return Path(get_logging_directory()) / 'g1_policy_trips' / self._started
 
-    def _write_run(self, loop: ControlLoop, prepared: Prepared) -> None:
-        """Write this process's part of the run folder, if there is one."""
-        folder = self._settings.run_dir if self._settings else None
-        if folder is None:
-            return
-        facts = {
-            **run_facts(prepared, self._recorder, loop),
-            'transitions': self._transitions,
-            'use_sim_time': self.get_parameter('use_sim_time').value,
-        }
-        try:
-            write_run(folder, self._recorder, facts)
-        except OSError as error:
-            self._warn(f'run_dir {folder} cannot be written: {error.strerror}')
+    def destroy_node(self) -> None:
+        """End the threads first: they use what goes."""
+        self._estop.close()
+        self._drop()
+        super().destroy_node()
 
 
 def _serve(executor: SingleThreadedExecutor, node: PolicyNode) -> None:
@@ -279,14 +278,17 @@ def _run(stop: threading.Event) -> int:
     node = PolicyNode()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    if node.get_parameter('autostart').value:
-        if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
-            return BAD_USAGE
-        node.trigger_activate()
-    while not stop.is_set():
-        _serve(executor, node)
-    node.trigger_shutdown()
-    return 0
+    try:
+        if node.get_parameter('autostart').value:
+            if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
+                return BAD_USAGE
+            node.trigger_activate()
+        while not stop.is_set():
+            _serve(executor, node)
+        node.trigger_shutdown()
+        return 0
+    finally:
+        node.destroy_node()
 
 
 def main() -> None:

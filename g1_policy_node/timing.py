@@ -1,13 +1,12 @@
 """Slots of 20 ms, missed slots, and the record of every tick. Works on any clock's ns."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-CHUNK_ROWS = 1 << 15
-"""Rows per allocation: eleven minutes at 50 Hz."""
+ROWS = 1 << 15
+"""Rows kept in memory, 5 MB: eleven minutes at 50 Hz, for a disk that does not answer."""
 
 
 class SlotGrid:
@@ -77,39 +76,31 @@ receive time, -1 where there is no sample; transport is DDS receive minus source
 
 
 class Recorder:
-    """Keeps one row per tick in arrays made ahead of time; nothing is written on the tick."""
+    """Keeps the newest ROWS rows, one per tick, in arrays made ahead of time.
+
+    Nothing is written on the tick; journal.py takes the rows to disk.
+    """
 
     def __init__(self) -> None:
         self.rows = 0
-        self._chunks: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        # Filled, so that the pages are there before the first tick.
+        self._ints = np.full((ROWS, len(INT_COLUMNS)), 0, dtype=np.int64)
+        self._commands = np.full((ROWS, 3), 0.0)
 
     def add(self, row: tuple[int, ...], command: NDArray[np.float64]) -> None:
-        """Append a row in the order of INT_COLUMNS, and the command (3,) the policy got."""
-        at = self.rows % CHUNK_ROWS
-        if at == 0:
-            ints = np.empty((CHUNK_ROWS, len(INT_COLUMNS)), dtype=np.int64)
-            self._chunks.append((ints, np.empty((CHUNK_ROWS, 3))))
-        ints, commands = self._chunks[-1]
-        ints[at] = row
-        commands[at] = command
+        """Add a row in the order of INT_COLUMNS, and the command (3,) the policy got."""
+        at = self.rows % ROWS
+        self._ints[at] = row
+        self._commands[at] = command
         self.rows += 1
 
-    def columns(self, last: int | None = None) -> dict[str, NDArray[Any]]:
-        """Return the columns (T,) and `command` (T, 3); of the newest `last` rows if given."""
-        rows = self.rows
-        first = 0 if last is None else max(0, rows - last)
-        chunks = self._chunks[first // CHUNK_ROWS : (rows + CHUNK_ROWS - 1) // CHUNK_ROWS]
-        skip = first - first // CHUNK_ROWS * CHUNK_ROWS
-        empty = (np.empty((0, len(INT_COLUMNS)), dtype=np.int64), np.empty((0, 3)))
-        ints, commands = (
-            np.concatenate(part)[skip : skip + rows - first]
-            for part in zip(*(chunks or [empty]), strict=True)
-        )
-        named: dict[str, NDArray[Any]] = {n: ints[:, i] for i, n in enumerate(INT_COLUMNS)}
-        return {**named, 'command': commands}
+    def columns(self, first: int) -> dict[str, NDArray[Any]]:
+        """Return copies of the columns (T,) and `command` (T, 3) from row `first` on.
 
-    def save(self, path: Path) -> None:
-        """Write timing.npz, whole or not at all."""
-        partial = path.with_suffix('.partial.npz')
-        np.savez(partial, allow_pickle=False, **self.columns())
-        partial.replace(path)
+        Rows that are no longer kept are left out. `first` below 0 counts from the newest.
+        """
+        end = self.rows
+        first = max(first if first >= 0 else end + first, end - ROWS, 0)
+        at = np.arange(first, end) % ROWS
+        ints, commands = self._ints[at], self._commands[at]
+        return {**{n: ints[:, i] for i, n in enumerate(INT_COLUMNS)}, 'command': commands}

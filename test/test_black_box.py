@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from rich.console import Console
 from samples import DEFAULT, MS, imu, inputs, joints
 
-from g1_policy_node.black_box import ERROR, MAX_TRIPS, REQUEST, BlackBox, Row
+from g1_policy_node.black_box import ERROR, MAX_TRIPS, REQUEST, BlackBox, Row, columns
 from g1_policy_node.router import Tick
 from g1_policy_node.tools.trip_report import load_trip, show_trip
 from g1_policy_node.types import Fault, Inputs, Mode, UserError, Verdict
@@ -116,12 +117,24 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch) -> No
 def test_a_fault_that_comes_and_goes_does_not_fill_the_disk(tmp_path: Path) -> None:
     box = Box(tmp_path)
     box.add(row(1, STALE))
-    for _ in range(MAX_TRIPS + 20):
+    for number in range(MAX_TRIPS + 20):
         box.watch(Mode.RUN, '', False)
         box.watch(Mode.HOLD, STALE.reason, False)
+        while box._trips.qsize() and number < MAX_TRIPS:
+            time.sleep(0.001)
     box.close()
     assert len(trips(tmp_path)) == MAX_TRIPS
     assert box.trips == MAX_TRIPS + 20
+    assert sum(f'is full at {MAX_TRIPS} trips' in line for line in box.lines) == 1
+
+
+def test_a_restarted_process_keeps_the_trips_of_the_one_before(tmp_path: Path) -> None:
+    for _ in range(2):
+        box = Box(tmp_path)
+        box.add(row(1, STALE))
+        box.watch(Mode.HOLD, STALE.reason, False)
+        box.close()
+    assert [p.name[:8] for p in trips(tmp_path)] == ['trip-001', 'trip-002']
 
 
 def test_a_disk_that_hangs_does_not_hang_the_tick(tmp_path: Path, monkeypatch) -> None:
@@ -141,6 +154,7 @@ def test_a_disk_that_hangs_does_not_hang_the_tick(tmp_path: Path, monkeypatch) -
         box.watch(Mode.HOLD if slot % 2 else Mode.RUN, 'x', False)
     free.set()
     box.close()
+    assert any('the disk was busy, 14 trips were not kept' in line for line in box.lines)
 
 
 def test_the_report_says_which_layer_tripped_and_why(tmp_path: Path, capsys) -> None:
@@ -160,12 +174,61 @@ def test_the_report_says_which_layer_tripped_and_why(tmp_path: Path, capsys) -> 
 def test_a_file_that_is_no_trip_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / 'trip.npz'
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r'trip\.npz: not a file of the black box'):
+    with pytest.raises(UserError, match=r'trip\.npz: not an npz file of plain arrays'):
         load_trip(path)
+
+
+ABOUT = {
+    **dict.fromkeys(('mode', 'layer', 'reason', 'at_utc', 'policy', 'device'), 'x'),
+    'ticks': 1,
+    'counters': {},
+}
+COLUMNS = columns([row(1, STALE)])
+
+
+@pytest.mark.parametrize(
+    ('change', 'says'),
+    [
+        ({'about': '[1, 2]'}, 'list indices'),
+        ({'about': '[' * 100_000}, 'recursion'),
+        ({'about': json.dumps({'mode': 'HOLD'})}, 'layer'),
+        ({'about': json.dumps({**ABOUT, 'counters': [1]})}, 'about.counters not as written'),
+        ({'about': json.dumps({**ABOUT, 'mode': 5})}, 'about.mode not as written'),
+        ({'now': np.zeros(3, np.int64)}, 'mode, layer, verdict, times'),
+        ({'now': np.int64(3)}, 'unsized'),
+        ({'times': np.zeros((1, 7), 'U3')}, 'times not as written'),
+        ({'joint_stamps': np.zeros((1, 2), np.int64)}, 'joint_stamps not as written'),
+        ({'verdict': None}, 'verdict'),
+    ],
+)
+def test_a_trip_of_other_hands_is_refused_in_one_line(tmp_path: Path, change, says: str) -> None:
+    path = tmp_path / 'trip.npz'
+    given = {'about': json.dumps(ABOUT), **COLUMNS, **change}
+    np.savez(path, **{name: value for name, value in given.items() if value is not None})
+    with pytest.raises(UserError, match=r'trip\.npz: not a file of the black box') as refused:
+        load_trip(path)
+    assert says in str(refused.value)
+    assert '\n' not in str(refused.value)
+
+
+def test_words_in_a_trip_are_shown_as_they_are(tmp_path: Path, capsys) -> None:
+    path = tmp_path / 'trip.npz'
+    about = {**ABOUT, 'mode': '[/red]', 'reason': '[bold]', 'policy': '[/]'}
+    np.savez(path, about=json.dumps(about), **{**COLUMNS, 'layer': np.array(['[/x]'])})
+    show_trip(path, Console(width=100))
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ('[/red]', '[bold]', '[/]', '[/x]'))
+
+
+def test_a_trip_before_the_first_tick_is_whole_too(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    box.watch(Mode.DAMP, 'e-stop requested', False)
+    box.close()
+    assert len(load_trip(trips(tmp_path)[0])['now']) == 0
 
 
 def test_a_pickle_in_a_trip_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / 'trip.npz'
     np.savez(path, about=np.array([print], dtype=object))
-    with pytest.raises(UserError, match='not a file of the black box'):
+    with pytest.raises(UserError, match='not an npz file of plain arrays'):
         load_trip(path)

@@ -28,6 +28,7 @@ from g1_policy_node.bundle import (
     load_bundle,
     resolve_bundle,
     save_bundle,
+    write_evaluation,
 )
 from g1_policy_node.contract import Contract, contract_from_mapping, load_contract
 from g1_policy_node.golden_vectors import Golden
@@ -452,6 +453,19 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / 'file').write_text('')
     with pytest.raises(UserError, match='cannot be written'):
         make_bundle(tmp_path / 'file' / 'made')
+
+
+def test_an_evaluation_is_kept_in_the_manifest_and_changes_nothing_else(
+    pristine: Path, tmp_path: Path
+) -> None:
+    path = shutil.copytree(pristine, tmp_path / 'mine')
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    kept = {'figures': {'vx_error': 0.03, 'energy': None}}
+    bundle = write_evaluation(load_bundle(path), kept)
+    assert bundle.manifest.evaluation == kept
+    after = {file.name: file.read_bytes() for file in path.iterdir()}
+    assert before.keys() == after.keys()
+    assert {name for name in FILES if before[name] != after[name]} == {MANIFEST}
 
 
 def test_the_shipped_bundle_is_the_reference_policy() -> None:

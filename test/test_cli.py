@@ -19,6 +19,10 @@ from g1_policy_node.bringup import KINDS
         (['walk', '--policy', 'no_such_policy'], 'no_such_policy'),
         (['walk', '--params-file', '/nowhere.yaml'], 'params_file: no file /nowhere.yaml'),
         (['report', '/nowhere'], '/nowhere: no such folder'),
+        (['evaluate', '--bar', 'sky'], "bar 'sky' is none of walks, ship"),
+        (['evaluate', 'no_such_policy'], 'no_such_policy'),
+        (['evaluate', '--quick', '--write'], '--quick judges nothing'),
+        (['evaluate', '--jobs', '-1'], '--jobs: -1 processes'),
     ],
 )
 def test_a_users_mistake_is_one_line_and_two(

@@ -51,6 +51,35 @@ def test_a_step_of_the_system_clock_is_told_once_and_changes_no_age(host, step, 
     assert system.steps == 1
 
 
+@pytest.mark.parametrize('step', [-3600 * S, -5 * S, -50 * MS, 50 * MS, 5 * S, 3600 * S])
+@pytest.mark.parametrize('read', ['before the step', 'after the step'])
+def test_a_message_that_comes_between_reading_and_taking_is_of_now(host, step, read) -> None:
+    system = SystemTime()
+    host.monotonic += 20 * MS
+    if read == 'after the step':
+        host.offset += step
+    system.read()
+    read_at = host.monotonic
+    if read == 'before the step':
+        host.offset += step
+    host.monotonic += 1 * MS
+    received = host.read_pair().system
+    host.monotonic += 1 * MS
+    assert system.monotonic(received) == read_at
+
+
+@pytest.mark.parametrize('step', [-5 * S, 5 * S])
+def test_a_message_of_before_a_step_keeps_its_age_over_several_readings(host, step) -> None:
+    system = SystemTime()
+    received, came = host.read_pair().system, host.monotonic
+    host.monotonic += 7 * MS
+    host.offset += step
+    system.read()
+    host.monotonic += 1 * MS
+    assert system.read() == 0
+    assert system.monotonic(received) == came
+
+
 def test_slewing_is_no_step(host: Host) -> None:
     system = SystemTime()
     for _ in range(100):

@@ -23,10 +23,18 @@ def pool(*names: str) -> ActorPool:
     return ActorPool(names, StubActor, lambda actor, every: 0.0, lambda actor: 0.001, 0.01)
 
 
-@pytest.mark.parametrize('name', ['gpu', 'cuda', 'CPU', 'cuda:', 'cuda:-1', 'cuda:x', '', 'cpu '])
-def test_what_is_no_device_name_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match='is neither cpu nor cuda:N'):
+@pytest.mark.parametrize(
+    'name',
+    [
+        *('gpu', 'cuda', 'CPU', 'cuda:', 'cuda:-1', 'cuda:x', '', 'cpu ', 'cpu\0'),
+        'cuda:' + '9' * 5000,
+        'x' * 100_000,
+    ],
+)
+def test_what_is_no_device_name_is_refused_in_a_short_line(name: str) -> None:
+    with pytest.raises(UserError, match='is neither cpu nor cuda:N') as refused:
         check_device_name(name)
+    assert len(str(refused.value)) < 150
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ ROS_LAYER = frozenset(
         'cmd_source',
         'command_inbox',
         'diagnostics',
+        'estop',
         'evidence',
         'joy_teleop',
         'loop',

@@ -1,7 +1,5 @@
 """Slots are on a fixed grid, a late one is counted once and skipped, and rows are kept whole."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -49,26 +47,27 @@ def row(i: int) -> tuple[int, ...]:
     return tuple(i * 100 + c for c in range(len(INT_COLUMNS)))
 
 
-@pytest.mark.parametrize('rows', [0, 1, 7, 8, 9, 30])
-def test_columns_keep_every_row_across_chunks(monkeypatch, tmp_path: Path, rows: int) -> None:
-    monkeypatch.setattr(timing, 'CHUNK_ROWS', 8)
+@pytest.mark.parametrize('count', [0, 1, 7, 8, 9, 30])
+@pytest.mark.parametrize('first', [0, 5, 23, -1, -5, -99])
+def test_the_newest_rows_are_kept_and_can_be_had_from_any_on(monkeypatch, count, first) -> None:
+    monkeypatch.setattr(timing, 'ROWS', 8)
     recorder = Recorder()
-    for i in range(rows):
+    for i in range(count):
         recorder.add(row(i), np.full(3, float(i)))
-    recorder.save(tmp_path / 'timing.npz')
-    with np.load(tmp_path / 'timing.npz', allow_pickle=False) as saved:
-        assert set(saved.files) == {*INT_COLUMNS, 'command'}
-        np.testing.assert_array_equal(saved['slot'], [i * 100 for i in range(rows)])
-        np.testing.assert_array_equal(saved['gait'], [row(i)[-1] for i in range(rows)])
-        assert saved['command'].shape == (rows, 3)
-    assert not list(tmp_path.glob('*.partial*'))
+    columns = recorder.columns(first)
+    expected = list(range(count))[first:][-8:]
+    np.testing.assert_array_equal(columns['slot'], [i * 100 for i in expected])
+    np.testing.assert_array_equal(columns['gait'], [row(i)[-1] for i in expected])
+    np.testing.assert_array_equal(
+        columns['command'], [[i] * 3 for i in expected] or np.empty((0, 3))
+    )
 
 
-@pytest.mark.parametrize('last', [0, 1, 5, 8, 12, 99])
-def test_the_newest_rows_can_be_had_alone(monkeypatch, last: int) -> None:
-    monkeypatch.setattr(timing, 'CHUNK_ROWS', 8)
+def test_what_was_had_does_not_change_with_the_next_ticks(monkeypatch) -> None:
+    monkeypatch.setattr(timing, 'ROWS', 2)
     recorder = Recorder()
-    for i in range(19):
+    recorder.add(row(0), np.zeros(3))
+    columns = recorder.columns(0)
+    for i in range(1, 4):
         recorder.add(row(i), np.zeros(3))
-    expected = [i * 100 for i in range(19)][19 - min(last, 19) :]
-    np.testing.assert_array_equal(recorder.columns(last)['slot'], expected)
+    assert columns['slot'].tolist() == [0]

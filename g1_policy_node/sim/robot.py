@@ -96,6 +96,10 @@ class MujocoRobot:
         """Return the robot as a policy sees it, joints in policy order."""
         return self.snapshot().state()
 
+    def joint_power(self) -> float:
+        """Return the sum of |torque * velocity| over the joints, W: braking costs as driving."""
+        return float(np.abs(self.data.actuator_force * self.data.qvel[self._v]).sum())
+
     @property
     def fallen(self) -> bool:
         """Whether the robot lies or is about to; never on the hoist."""

@@ -45,7 +45,7 @@ def report(arguments: argparse.Namespace, console: Console | None = None) -> int
         if not has_parts(run_dir):
             accepted.append(_show_kept(run_dir, console))
             continue
-        summary = merge_run(run_dir, lambda parts: film(parts, _progress(console)))
+        summary = _merged(run_dir, console)
         show(summary, run_dir, console)
         accepted.append(summary['accepted'])
     return 0 if all(accepted) else 1
@@ -54,11 +54,24 @@ def report(arguments: argparse.Namespace, console: Console | None = None) -> int
 def _show_kept(run_dir: Path, console: Console) -> bool:
     """Show a folder that has figures but not the parts they were made of."""
     figures = read_figures(run_dir)
+    if figures.get('kind') == 'evaluation':
+        from g1_policy_node.tools.evaluation.table import show_kept as show_evaluation
+
+        return show_evaluation(figures, run_dir, console)
     if 'walk' not in figures:
         return show_record(run_dir, figures, console)
     write_page(run_dir, figures, read_manifest(run_dir), curves(NO_PARTS, {}))
     show(dict(figures), run_dir, console)
     return bool(figures['accepted'])
+
+
+def _merged(run_dir: Path, console: Console) -> Summary:
+    """Merge a run; UserError where its parts, perhaps of other hands, are not what they seem."""
+    try:
+        return merge_run(run_dir, lambda parts: film(parts, _progress(console)))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        said = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise UserError(f'{run_dir}: a part is not as it was written ({said:.200})') from error
 
 
 def _progress(console: Console) -> Callable[[Sequence[int]], Iterable[int]]:

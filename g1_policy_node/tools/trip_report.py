@@ -1,25 +1,41 @@
 """`g1-policy report TRIP.npz`: which layer tripped, why, and what came before."""
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from g1_policy_node.types import UserError
+from g1_policy_node.arrays import read_arrays
+from g1_policy_node.black_box import TIMES
+from g1_policy_node.types import Stamps, UserError
 
 ROWS = 12
+MAX_TRIP_BYTES = 100_000_000
+"""Ten seconds take 2 MB."""
+_ABOUT = {
+    **dict.fromkeys(('mode', 'layer', 'reason', 'at_utc', 'policy', 'device'), str),
+    'ticks': int,
+    'counters': dict,
+}
+_COLUMNS: dict[str, tuple[str, tuple[int, ...]]] = {
+    'now': ('i', ()),
+    **dict.fromkeys(('mode', 'layer', 'verdict'), ('U', ())),
+    'times': ('f', (len(TIMES),)),
+    **dict.fromkeys(('joint_stamps', 'imu_stamps'), ('i', (len(Stamps._fields),))),
+}
+"""What is shown of a trip: kind and shape of a row."""
 
 
 def show_trip(path: Path, console: Console) -> None:
     """Print a black box file; UserError if it is none."""
     trip = load_trip(path)
     about = trip['about']
-    console.print(f'{about["mode"]} by layer {about["layer"]}, {about["at_utc"]}', style='bold')
+    head = f'{about["mode"]} by layer {about["layer"]}, {about["at_utc"]}'
+    console.print(head, style='bold', markup=False)
     console.print(f'{about["reason"]}', markup=False, highlight=False, soft_wrap=True)
     console.print(_table(trip))
     counted = {name: n for name, n in about['counters'].items() if n}
@@ -33,17 +49,20 @@ def show_trip(path: Path, console: Console) -> None:
 
 
 def load_trip(path: Path) -> dict[str, Any]:
-    """Return the arrays of a trip by name, and `about` as a dict; nothing is unpickled."""
+    """Return the arrays of a trip by name, and `about` as a dict; UserError if it is none."""
+    trip: dict[str, Any] = dict(read_arrays(path, MAX_TRIP_BYTES))
     try:
-        with np.load(path, allow_pickle=False) as file:
-            trip: dict[str, Any] = {name: file[name] for name in file.files}
-        trip['about'] = json.loads(str(trip['about']))
-        if not {'mode', 'layer', 'reason', 'counters'} <= set(trip['about']):
-            raise ValueError('not all of it is there')
-    except OSError as error:
-        raise UserError(f'{path}: {error.strerror or error}') from None
-    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f'{path}: not a file of the black box ({error})') from None
+        trip['about'] = about = json.loads(str(trip['about']))
+        wrong = [f'about.{n}' for n, kind in _ABOUT.items() if not isinstance(about[n], kind)]
+        rows = len(trip['now'])
+        for name, (kinds, shape) in _COLUMNS.items():
+            array = trip[name]
+            if array.dtype.kind not in kinds or array.shape != (rows, *shape):
+                wrong.append(name)
+        if wrong:
+            raise ValueError(f'{", ".join(wrong)} not as written')
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise UserError(f'{path}: not a file of the black box ({error!s:.200})') from None
     return trip
 
 
@@ -83,9 +102,7 @@ def _table(trip: dict[str, Any]) -> Table:
         spent = f'{(published - woken) * 1e-6:.2f}' if published else '-'
         table.add_row(
             f'{(now[i] - now[-1]) * 1e-9:.2f}',
-            str(trip['mode'][i]),
-            str(trip['layer'][i]) or '-',
-            str(trip['verdict'][i]),
+            *(escape(str(trip[name][i])) or '-' for name in ('mode', 'layer', 'verdict')),
             *ages,
             spent,
         )

@@ -13,6 +13,7 @@ import numpy as np
 Message = Any
 Sent = list[tuple[int, Message]]
 MS = 1_000_000
+STALE = '60 ms without a good sample'
 
 
 class Injector:
@@ -41,7 +42,8 @@ class Fault:
     """A fault and what must come of it.
 
     `layer` is the counter that must speak, `outcome` the mode it must end in within a second.
-    `act` names what the harness does itself, where no message is changed.
+    `act` names what the harness does itself, where no message is changed. `also` are further
+    layers that may trip, where samples look wrong beside those before the fault or after it.
     """
 
     layer: str
@@ -50,6 +52,15 @@ class Fault:
     apply: Apply | None = None
     topics: tuple[str, ...] = ('joint_states', 'imu/data')
     act: str = ''
+    also: tuple[str, ...] = ()
+
+    @property
+    def explains(self) -> frozenset[str]:
+        """The layers of the trips that this fault may cause."""
+        if self.outcome == 'RUN':
+            return frozenset(self.also)
+        named = self.layer.removeprefix('held.') or 'request'
+        return frozenset({named, *self.also, *(['stale'] if self.limit == STALE else [])})
 
 
 def _drop(_i: Injector, _t: str, _m: Message) -> Sent:
@@ -198,17 +209,20 @@ def _burst(i: Injector, _t: str, m: Message) -> Sent:
     return [(0, copy.deepcopy(m)) for _ in range(1000 // i.rate_hz)]
 
 
+THINNED = ('stale',)
+"""Every fifth tick reads a dropped sample: 20 ms of a busy machine are then enough for 60 ms."""
 JOINTS, IMU = ('joint_states',), ('imu/data',)
-STALE = '60 ms without a good sample'
 
 FAULTS: dict[str, Fault] = {
     'joint_states lost': Fault('held.stale', 'DAMP', STALE, _drop, JOINTS),
     'imu/data lost': Fault('held.stale', 'DAMP', STALE, _drop, IMU),
-    'every sample 150 ms late': Fault('late', 'DAMP', '60 ms later than it can be', _delay),
-    'samples doubled': Fault('duplicate', 'RUN', 'dropped', _duplicate),
+    'every sample 150 ms late': Fault(
+        'late', 'DAMP', '60 ms later than it can be', _delay, also=('stale',)
+    ),
+    'samples doubled': Fault('duplicate', 'RUN', 'dropped', _duplicate, also=THINNED),
     'one sample repeated': Fault('duplicate', 'DAMP', STALE, _repeat),
     'values frozen, stamps go on': Fault('held.frozen', 'DAMP', '100 ms the same bits', _freeze),
-    'samples out of order': Fault('stamp_order', 'RUN', 'dropped', _reorder),
+    'samples out of order': Fault('stamp_order', 'RUN', 'dropped', _reorder, also=THINNED),
     'a position is NaN': Fault('not_finite', 'DAMP', STALE, _nan_position, JOINTS),
     'a velocity is infinite': Fault('not_finite', 'DAMP', STALE, _inf_velocity, JOINTS),
     'a gyro axis is NaN': Fault('not_finite', 'DAMP', STALE, _nan_gyro, IMU),
@@ -218,7 +232,9 @@ FAULTS: dict[str, Fault] = {
     'a joint is named twice': Fault('joint_names', 'DAMP', STALE, _twice, JOINTS),
     'joints in another order': Fault('', 'RUN', 'matched by name', _shuffled, JOINTS),
     'positions in degrees': Fault('joint_position', 'DAMP', STALE, _degrees, JOINTS),
-    'a spike in one sample of ten': Fault('joint_position', 'RUN', 'dropped', _spike, JOINTS),
+    'a spike in one sample of ten': Fault(
+        'joint_position', 'RUN', 'dropped', _spike, JOINTS, also=THINNED
+    ),
     'velocities 3 rad/s off': Fault(
         'held.velocity', 'DAMP', '1 rad/s for 0.5 s', _wrong_velocity, JOINTS
     ),
@@ -231,11 +247,13 @@ FAULTS: dict[str, Fault] = {
     'the IMU of another body': Fault('imu_frame', 'DAMP', STALE, _other_frame, IMU),
     'base turning at 12 rad/s': Fault('base_rate', 'DAMP', '8 rad/s', _spin, IMU),
     "sender's clock back by 5 s": Fault('', 'RUN', 'no fault', _step_stamp(-5)),
-    "sender's clock on by 5 s": Fault('', 'RUN', 'no fault', _step_stamp(5)),
+    "sender's clock on by 5 s": Fault(
+        '', 'RUN', 'no fault', _step_stamp(5), also=('stamp_order', 'stale')
+    ),
     'no stamps': Fault('', 'RUN', 'no fault', _unstamped),
     'bursts of 1 kHz': Fault('', 'RUN', 'newest only', _burst),
     'a second sender of sensors': Fault(
-        'second_sender', 'DAMP', f'dropped; {STALE}', act='second sensors'
+        'second_sender', 'DAMP', 'one message', act='second sensors'
     ),
     'a second sender of joint_command': Fault(
         'foreign_command', 'DAMP', 'one message', act='second command'

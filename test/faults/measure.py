@@ -1,234 +1,39 @@
 """Measures how long the node takes to be safe from each fault, in real time over DDS.
 
-python test/faults/measure.py [--times N] [--out FILE] [--soak SECONDS]. The node is a process of
-its own; driver and injector are this one. Time to safe runs from the first faulty message (or the
-request) to the DDS source stamp of the first `~/mode` that is HOLD or DAMP.
+Time to safe runs from the first faulty message (or the request) to the DDS source stamp of the
+first `~/mode` that is HOLD or DAMP. With `--only FAULT` its row alone is measured anew. With
+`--soak` random faults follow one another (soak.py). The exit code is 1 where anything is not as
+it must be, with a line for each.
 """
 
 import argparse
 import json
 import os
 import platform
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / 'test')]
-import conftest  # noqa: E402  a ROS domain of our own, before rclpy
-import numpy as np  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 import rclpy  # noqa: E402
-from faults.injector import FAULTS, Fault, Injector  # noqa: E402
-from geometry_msgs.msg import Twist  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rig import stamp  # noqa: E402
-from samples import CONTRACT, DEFAULT, LIMITS, tremor  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-
-from g1_policy_node.newest import COMMAND_QOS, LATCHED_QOS, SENSOR_QOS, NewestMessage  # noqa: E402
-
-assert conftest
-PERIOD_S = 0.005
-LOW, HIGH = CONTRACT.per_joint('position_limits').T
-QUIET_S = 0.4
-"""How long a fault that must change nothing is kept up."""
+from faults.injector import FAULTS  # noqa: E402
+from faults.line import Measurement  # noqa: E402
+from faults.soak import soak  # noqa: E402
 
 
-class Line(threading.Thread):
-    """The driver at 200 Hz with the injector behind it; it watches every command."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.node = Node('driver', use_global_arguments=False)
-        self.stranger = Node('stranger', use_global_arguments=False)
-        make = self.node.create_publisher
-        self.out = {
-            'joint_states': make(JointState, 'joint_states', SENSOR_QOS),
-            'imu/data': make(Imu, 'imu/data', SENSOR_QOS),
-        }
-        self.cmd_vel = make(Twist, 'cmd_vel', SENSOR_QOS)
-        self.extra = {
-            'second sensors': self.stranger.create_publisher(
-                JointState, 'joint_states', SENSOR_QOS
-            ),
-            'second command': self.stranger.create_publisher(
-                JointState, 'joint_command', COMMAND_QOS
-            ),
-        }
-        self.commands = NewestMessage(self.node, JointState, 'joint_command', COMMAND_QOS)
-        self.modes = NewestMessage(self.node, String, 'g1_policy/mode', LATCHED_QOS)
-        self.injector = Injector(FAULTS['no stamps'], 0)
-        self.told: list[tuple[int, str]] = []
-        self.unsafe: list[str] = []
-        self.began = 0
-        self.stopping = False
-        self.asking = threading.Lock()
-        self.clients = {
-            service: self.node.create_client(Trigger, f'g1_policy/{service}')
-            for service in ('reset', 'estop')
-        }
-        self.executor = SingleThreadedExecutor()
-        self.executor.add_node(self.node)
-
-    def run(self) -> None:
-        waiting: list[tuple[int, str, Any]] = []
-        due = time.monotonic()
-        while not self.stopping:
-            now = time.time_ns()
-            for topic, message in self._sample(now):
-                sent = self.injector(topic, message)
-                if self.injector.on and not self.began:
-                    self.began = time.time_ns()
-                waiting += [(now + delay, topic, each) for delay, each in sent]
-            for when, topic, message in waiting:
-                if when <= now:
-                    self.out[topic].publish(message)
-            waiting = [item for item in waiting if item[0] > now]
-            act = self.injector.fault.act
-            if self.injector.on and act in self.extra:
-                self.extra[act].publish(self._zeros(now))
-            self.cmd_vel.publish(Twist())
-            self._listen()
-            due = max(due + PERIOD_S, time.monotonic())
-            time.sleep(max(0.0, due - time.monotonic()))
-
-    def _sample(self, now: int) -> list[tuple[str, Any]]:
-        joints, imu = JointState(name=list(CONTRACT.joint_names)), Imu()
-        joints.header.stamp = imu.header.stamp = stamp(now)
-        joints.position = [float(v) for v in DEFAULT + tremor(now)]
-        joints.velocity = [tremor(now)] * 29
-        imu.header.frame_id = 'pelvis'
-        imu.orientation.w, imu.orientation.x = 1.0, tremor(now)
-        imu.angular_velocity.x = tremor(now)
-        imu.linear_acceleration.z = 9.81
-        return [('joint_states', joints), ('imu/data', imu)]
-
-    def _zeros(self, now: int) -> JointState:
-        message = JointState(name=list(CONTRACT.joint_names), position=[0.0] * 29)
-        message.velocity = [0.0] * 29
-        message.header.stamp = stamp(now)
-        return message
-
-    def _listen(self) -> None:
-        while taken := self.modes.take():
-            self.told.append((taken.source, taken.message.data))
-        command = self.commands.take()
-        if command and command.message.header.frame_id:  # the stranger's has none
-            target = np.array(command.message.position)
-            room = LIMITS.position_margin + 1e-9
-            if not np.all((target >= LOW - room) & (target <= HIGH + room)):
-                self.unsafe.append(f'{self.injector.fault.layer}: {target}')
-
-    @property
-    def mode(self) -> str:
-        return self.told[-1][1].partition(':')[0] if self.told else ''
-
-    def first(self, modes: tuple[str, ...], since: int, patience_s: float) -> int | None:
-        """Return the source stamp of the first of `modes` told after `since`."""
-        deadline = time.monotonic() + patience_s
-        while time.monotonic() < deadline:
-            for at, text in list(self.told):
-                if at >= since and text.partition(':')[0] in modes:
-                    return at
-            time.sleep(0.002)
-        return None
-
-    def trigger(self, service: str) -> bool:
-        with self.asking:  # the e-stop is asked for on a thread of its own
-            future = self.clients[service].call_async(Trigger.Request())
-            self.executor.spin_until_future_complete(future, timeout_sec=10.0)
-            return bool(future.done() and future.result().success)
-
-
-class Measurement:
-    """The node under test, and one episode after another."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        arguments = ['--ros-args', '-p', 'auto_run:=true', '-p', f'run_dir:={folder}']
-        self.log = (folder / 'node.log').open('w')
-        self.process = subprocess.Popen(
-            [sys.executable, '-m', 'g1_policy_node.node', *arguments],
-            stdout=self.log,
-            stderr=self.log,
-        )
-        self.line = Line()
-        self.line.start()
-
-    def __enter__(self) -> 'Measurement':
-        assert self.line.first(('RUN',), 0, 60.0), self.line.told
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-
-    def recover(self) -> None:
-        self.line.injector.on = False
-        deadline = time.monotonic() + 60.0
-        while self.line.mode != 'RUN':
-            assert time.monotonic() < deadline, self.line.told[-5:]
-            time.sleep(0.1)
-            if self.line.mode == 'DAMP':
-                self.line.trigger('reset')
-
-    def episode(self, fault: Fault, seed: int) -> tuple[bool, float | None, float | None]:
-        """Return whether it ended as it must, and the ms to HOLD or DAMP, and to DAMP."""
-        self.recover()
-        time.sleep(0.3 + 0.02 * np.random.default_rng(seed).random())  # any phase of a tick
-        line = self.line
-        line.told = line.told[-1:]
-        line.began, line.injector = 0, Injector(fault, seed, round(1 / PERIOD_S))
-        if fault.act == 'stop':
-            self.process.send_signal(signal.SIGSTOP)
-            time.sleep(0.4)
-        began = time.time_ns()
-        if fault.act == 'stop':
-            self.process.send_signal(signal.SIGCONT)
-        elif fault.act == 'estop':
-            threading.Thread(target=line.trigger, args=('estop',)).start()
-        else:
-            line.injector.on = True
-        if fault.outcome == 'RUN':
-            time.sleep(QUIET_S)
-            return not any(at > began for at, _ in line.told), None, None
-        safe = line.first(('HOLD', 'DAMP'), began, 3.0)
-        damped = line.first(('DAMP',), began, 3.0)
-        if safe is None or damped is None:
-            return False, None, None
-        began = line.began or began
-        return True, (safe - began) * 1e-6, (damped - began) * 1e-6
-
-    def rss_mb(self) -> float:
-        pages = int(Path(f'/proc/{self.process.pid}/statm').read_text().split()[1])
-        return pages * os.sysconf('SC_PAGESIZE') / 1e6
-
-    def close(self) -> int:
-        self.line.stopping = True
-        self.line.join()
-        self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(30)
-        self.log.close()
-        return code
-
-
-def measure(line: Measurement, times: int) -> dict[str, Any]:
-    faults = {}
-    for name, fault in FAULTS.items():
-        episodes = [line.episode(fault, seed) for seed in range(times)]
+def measure(line: Measurement, names: Sequence[str], times: int) -> dict[str, Any]:
+    """Return a row of figures for each fault."""
+    rows = {}
+    for name in names:
+        fault = FAULTS[name]
+        episodes = [line.episode(name, seed) for seed in range(times)]
         safe = [s for _, s, _ in episodes if s is not None]
         damped = [d for _, _, d in episodes if d is not None]
-        faults[name] = {
+        rows[name] = {
             'layer': fault.layer.removeprefix('held.'),
             'limit': fault.limit,
             'outcome': fault.outcome,
@@ -237,28 +42,9 @@ def measure(line: Measurement, times: int) -> dict[str, Any]:
             'safe_ms': _figures(safe),
             'damped_ms': _figures(damped),
         }
-        print(f'{name:<36} {faults[name]["as_expected"]}/{times}  {faults[name]["safe_ms"]}')
-    return faults
-
-
-def soak(line: Measurement, seconds: float) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    names = list(FAULTS)
-    began, wrong, count, early = time.monotonic(), [], 0, 0.0
-    while (spent := time.monotonic() - began) < seconds:
-        name = names[int(rng.integers(len(names)))]
-        ok, _, _ = line.episode(FAULTS[name], int(rng.integers(1 << 30)))
-        count += 1
-        wrong += [] if ok else [name]
-        if not early and spent > seconds / 5:
-            early = line.rss_mb()
-    return {
-        'seconds': seconds,
-        'episodes': count,
-        'not_as_expected': wrong,
-        'rss_mb_after_a_fifth': early,
-        'rss_mb_at_the_end': line.rss_mb(),
-    }
+        met = f'{rows[name]["as_expected"]}/{times}'
+        print(f'{name:<36} {met}  {rows[name]["safe_ms"]}', flush=True)
+    return rows
 
 
 def _figures(values: list[float]) -> dict[str, float] | None:
@@ -267,40 +53,79 @@ def _figures(values: list[float]) -> dict[str, float] | None:
     return {'p50': round(statistics.median(values), 1), 'max': round(max(values), 1)}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--times', type=int, default=20)
-    parser.add_argument('--soak', type=float, default=0.0)
-    parser.add_argument('--out', type=Path)
-    given = parser.parse_args()
-    rclpy.init()
+def problems(result: Mapping[str, Any]) -> list[str]:
+    """Return what makes the exit code 1, a line each."""
+    lines = [
+        f'{name}: {row["outcome"]} in {row["as_expected"]} of {row["times"]}'
+        for name, row in result.get('faults', {}).items()
+        if row['as_expected'] < row['times']
+    ]
+    lines += [f'not safe: {line}' for line in result['unsafe']]
+    if not result['node_alive_at_the_end']:
+        lines.append('the node was dead at the end')
+    if result['node_exit_code']:
+        lines.append(f'the node ended with exit code {result["node_exit_code"]}')
+    return [*lines, *result.get('soak_problems', [])]
+
+
+def run(given: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Measure or soak; return everything that is known of it."""
     load, began = os.getloadavg(), time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        with Measurement(Path(folder)) as line:
-            what = {'soak': soak(line, given.soak)} if given.soak else {}
-            what = what or {'faults': measure(line, given.times)}
-            unsafe, alive = line.line.unsafe, line.process.poll() is None
-            code = line.close()
-        trips = len(list(Path(folder, 'trips').glob('*.npz')))
-    rclpy.shutdown()
-    result = {
+    with tempfile.TemporaryDirectory() as folder, Measurement(Path(folder)) as line:
+        if given.soak:
+            what = soak(line, Path(folder), given.soak)
+        else:
+            what = {'faults': measure(line, names, given.times)}
+        alive = line.process.poll() is None
+        code = line.close()
+    watch = line.line.watch
+    return {
         'command': f'python test/faults/measure.py --times {given.times} --soak {given.soak:g}',
         'measured_utc': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
         'seconds': round(time.monotonic() - began),
         'machine': f'{os.cpu_count()} cores, {platform.machine()}',
         'load_before_and_after': [round(load[0], 1), round(os.getloadavg()[0], 1)],
-        'unsafe_commands': len(unsafe),
+        'commands': watch.commands,
+        'unsafe_commands': len(watch.unsafe),
+        'unsafe': watch.unsafe[:10],
         'node_alive_at_the_end': alive,
         'node_exit_code': code,
-        'trips_written': trips,
         **what,
     }
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return `old` with the rows of `new` in the place of its own, each with its date."""
+    for name, row in new['faults'].items():
+        old['faults'][name] = {**row, 'measured_utc': new['measured_utc']}
+    old['unsafe_commands'] += new['unsafe_commands']
+    old['node_alive_at_the_end'] &= new['node_alive_at_the_end']
+    old['node_exit_code'] = old['node_exit_code'] or new['node_exit_code']
+    return old
+
+
+def main() -> int:
+    """Return 0 if everything was as it must be, 1 if not; 2 for a fault that does not exist."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--times', type=int, default=20)
+    parser.add_argument('--soak', type=float, default=0.0, metavar='SECONDS')
+    parser.add_argument('--only', action='append', choices=FAULTS, metavar='FAULT')
+    parser.add_argument('--out', type=Path)
+    given = parser.parse_args()
+    rclpy.init()
+    result = run(given, given.only or list(FAULTS))
+    rclpy.shutdown()
+    found = problems(result)
+    if given.out and given.only:
+        result = merged(json.loads(given.out.read_text()), result)
     text = json.dumps(result, indent=2) + '\n'
-    print(text if given.soak or not given.out else f'written to {given.out}')
+    print(f'written to {given.out}' if given.out else text)
     if given.out:
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(text)
-    return 0 if alive and not unsafe and code == 0 else 1
+    for line in found:
+        print(line, file=sys.stderr)
+    return 1 if found else 0
 
 
 if __name__ == '__main__':

@@ -128,6 +128,21 @@ def test_effort_stays_within_the_training_limits(robot: MujocoRobot, contract: C
     assert np.any(np.abs(effort) == limits)
 
 
+def test_power_is_that_of_every_joint_braking_or_driving(
+    robot: MujocoRobot, contract: Contract
+) -> None:
+    robot.set_hoist(True)
+    target = default(contract) + 0.2
+    signs = set()
+    for _ in range(40):
+        robot.step(target)
+        now = robot.snapshot()
+        each = now.joint_effort * now.joint_vel
+        signs |= set(np.sign(each))
+        assert robot.joint_power() == pytest.approx(np.abs(each).sum())
+    assert signs >= {-1.0, 1.0}
+
+
 def test_velocities_are_in_the_base_frame(robot: MujocoRobot) -> None:
     robot.data.qpos[3:7] = (np.cos(np.pi / 4), 0.0, 0.0, np.sin(np.pi / 4))  # Facing +y.
     robot.push(np.array([0.0, 0.5]))

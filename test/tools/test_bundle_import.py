@@ -247,6 +247,14 @@ REFUSALS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     'sparse': (
         torch_save(new(**{'mlp.0.weight': torch.zeros(6, 73).to_sparse()})), ['sparse']
     ),
+    'more values than bytes': (
+        torch_save(new(**{'mlp.0.weight': torch.zeros(1).expand(10**6, 10**6)})),
+        ['mlp.0.weight has 1000000000000 values, not all of them in the file'],
+    ),
+    'on no device': (
+        torch_save(new(**{'mlp.0.weight': torch.empty(6, 73, device='meta')})),
+        ['mlp.0.weight has 438 values, not all of them in the file'],
+    ),
     'no tensor': (torch_save(new(**{'mlp.0.bias': 3.0})), ['mlp.0.bias is a float']),
     'two normalizers': (
         torch_save(old(**statistics('actor_obs_normalizer.')) | {'obs_norm_state_dict': {}}),

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from run_parts import T0, TICK, merged, parts, transitions
 
+from g1_policy_node.black_box import Row, Trip, write_trip
 from g1_policy_node.modes import MEANINGS
+from g1_policy_node.router import Tick
 from g1_policy_node.tools.film import Film, Still
 from g1_policy_node.tools.page import COUNTER_MEANINGS, STAGE_MEANINGS, headline, page, story
 from g1_policy_node.tools.summary import STAGES, merge_run
-from g1_policy_node.types import Mode
+from g1_policy_node.types import Inputs, Mode
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror=alert(2)>\'"&'
 
@@ -114,14 +116,23 @@ def test_it_opens_with_any_part_missing_and_says_which(tmp_path: Path, name: str
 def test_every_trip_is_explained_and_linked(tmp_path: Path) -> None:
     merged(tmp_path, lambda _: None)
     (tmp_path / 'trips').mkdir()
-    about = {'mode': 'HOLD', 'layer': 'stale', 'reason': 'imu is stale', 'counters': {}}
-    now = T0 + TICK * np.arange(40, 101)
-    np.savez(tmp_path / 'trips' / 'trip-001-HOLD-stale.npz', about=json.dumps(about), now=now)
+    rows = [
+        Row(
+            slot,
+            T0 + TICK * slot,
+            (0,) * 7,
+            Inputs(None, None, None, None),
+            Tick(Mode.RUN, [0], 0),
+        )
+        for slot in range(40, 101)
+    ]
+    trip = Trip(Mode.HOLD, 'stale', 'imu is stale', '', rows)
+    write_trip(tmp_path / 'trips', 1, trip, {'policy': 'p', 'device': 'cpu', 'counters': {}})
     (tmp_path / 'trips' / 'trip-002-DAMP-tilt.npz').write_bytes(b'cut short')
     merge_run(tmp_path)
     reader = read((tmp_path / 'report.html').read_text())
     assert '1.00 HOLD stale imu is stale trips/trip-001-HOLD-stale.npz' in reader.text
-    assert 'trip-002-DAMP-tilt.npz: not a file of the black box' in reader.text
+    assert 'trip-002-DAMP-tilt.npz: not an npz file of plain arrays' in reader.text
     links = [attributes['href'] for tag, attributes in reader.tags if tag == 'a']
     assert links == ['trips/trip-001-HOLD-stale.npz', 'trips/trip-002-DAMP-tilt.npz']
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from run_parts import MS, READY_TICKS, RUN_TICKS, merged, parts, transitions
 
+from g1_policy_node.cli import run
 from g1_policy_node.tools.summary import merge_run
 from g1_policy_node.types import UserError
 
@@ -181,6 +182,26 @@ def test_a_broken_part_counts_as_missing_with_the_reason(tmp_path: Path) -> None
         'timing.npz',
         'floor.json',
     ]
+
+
+@pytest.mark.parametrize('text', ['[1]', '5', 'null', '[' * 100_000, '\udcff'])
+@pytest.mark.parametrize('name', ['bringup.json', 'node.json', 'sim.json', 'cmd.json'])
+def test_a_part_that_is_no_map_counts_as_missing(tmp_path: Path, name: str, text: str) -> None:
+    merged(tmp_path)
+    (tmp_path / name).write_text(text, errors='surrogateescape')
+    summary = merge_run(tmp_path)
+    assert any(line.startswith(f'{name} (cannot be read: ') for line in summary['missing'])
+    assert not summary['accepted']
+
+
+def test_a_part_that_lies_about_its_shape_is_refused_by_the_report(tmp_path: Path, capsys) -> None:
+    def other(given: dict[str, Any]) -> None:
+        given['timing.npz'] = {name: np.zeros((2, 2)) for name in given['timing.npz']}
+
+    with pytest.raises((ValueError, IndexError, TypeError)):
+        merged(tmp_path, other)
+    assert run(['report', str(tmp_path)]) == 2
+    assert 'a part is not as it was written' in capsys.readouterr().err
 
 
 def test_a_run_shorter_than_the_settling_time_has_no_mean(tmp_path: Path) -> None:

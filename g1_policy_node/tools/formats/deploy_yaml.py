@@ -24,6 +24,8 @@ EMBEDDED = 'g1_policy_contract'
 
 ALL_JOINTS = ('tag:yaml.org,2002:python/object/apply:builtins.slice', [None, None, None])
 _CLIP_ROUNDING = 1e-9
+MAX_VALUES = 50_000
+"""Of a deploy.yaml: a large one has some thousand."""
 
 
 class _TagReader(yaml.SafeLoader):
@@ -48,9 +50,24 @@ def read_tagged_yaml(path: Path) -> Mapping[str, Any]:
         data = yaml.load(raw.decode(), Loader=_TagReader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f'{path}: not YAML ({" ".join(str(error).split()):.200})') from None
+    _check_size(data, path)
     if not isinstance(data, Mapping):
         raise UserError(f'{path}: expected a map, got {data!r:.80}')
     return data
+
+
+def _check_size(data: Any, path: Path) -> None:
+    """Refuse what aliases make of a small file: a billion values."""
+    waiting, seen = [data], 0
+    while waiting:
+        item = waiting.pop()
+        seen += 1
+        if seen > MAX_VALUES:
+            raise UserError(f'{path}: more than {MAX_VALUES} values, aliases counted each time')
+        if isinstance(item, Mapping):
+            waiting += [*item.keys(), *item.values()]
+        elif isinstance(item, list | tuple):
+            waiting += item
 
 
 def deploy_part(data: Mapping[str, Any], extras: Mapping[str, Any], where: str) -> Part:

@@ -190,6 +190,8 @@ def _float32(tensor: object, where: str) -> NDArray[np.float32]:
         raise UserError(f'{where} is a {type(tensor).__name__}, not a tensor')
     if tensor.dtype != torch.float32 or tensor.layout != torch.strided:
         raise UserError(f'{where} is {tensor.dtype}, {tensor.layout}; only dense float32 is read')
+    if tensor.is_meta or tensor.numel() * 4 > tensor.untyped_storage().nbytes():
+        raise UserError(f'{where} has {tensor.numel()} values, not all of them in the file')
     array: NDArray[np.float32] = tensor.detach().numpy().copy()
     if bad := int(np.count_nonzero(~np.isfinite(array))):
         raise UserError(f'{where} has {bad} of {array.size} values that are not finite')

@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import yaml
 from rosbags.rosbag2 import Reader, ReaderError
 from rosbags.rosbag2.storage_mcap import McapReader
 from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_typestore
 
+from g1_policy_node.schema import read_yaml
 from g1_policy_node.types import UserError
 
 MAGIC = b'\x89MCAP0\r\n'
@@ -108,9 +108,10 @@ def _read(path: Path) -> Bag:
 
 def _metadata(path: Path) -> Mapping[str, Any]:
     try:
-        facts: Mapping[str, Any] = yaml.safe_load(path.read_text())['rosbag2_bagfile_information']
+        data: Any = read_yaml(path)
+        facts: Mapping[str, Any] = data['rosbag2_bagfile_information']
         storage = facts['storage_identifier']
-    except (yaml.YAMLError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise UserError(f'{path} is not readable: {" ".join(str(error).split())}') from None
     if storage not in _STORAGES:
         raise UserError(f'{path}: storage {storage!r} is none of {", ".join(_STORAGES)}')

@@ -286,3 +286,13 @@ def test_the_robots_table_is_the_shipped_joints() -> None:
             assert row[key] == getattr(joint, key)
         assert tuple(row['position_limits']) == joint.position_limits
     assert list(itertools.chain(ROBOT.extras['sdk_joint_names'])) == list(contract.joint_names)
+
+
+def test_aliases_that_make_a_billion_values_are_refused_at_once(tmp_path: Path) -> None:
+    lines = ['a: &a [x, x, x, x, x, x, x, x, x]']
+    for this, last in zip('bcdefghij', 'abcdefghi', strict=True):
+        lines.append(f'{this}: &{this} [{", ".join([f"*{last}"] * 9)}]')
+    path = tmp_path / 'deploy.yaml'
+    path.write_text('\n'.join(lines))
+    with pytest.raises(UserError, match='aliases counted each time'):
+        deploy_yaml.read_tagged_yaml(path)

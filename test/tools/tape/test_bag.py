@@ -92,7 +92,11 @@ def change_metadata(path, old: str, new: str) -> None:
     [
         (lambda p: (p / 'a.mcap').unlink(), 'missing'),
         (lambda p: (p / 'a.mcap').write_bytes(b'nonsense'), 'not an mcap file'),
-        (lambda p: (p / 'metadata.yaml').write_text('{'), 'is not readable'),
+        (lambda p: (p / 'metadata.yaml').write_text('{'), 'not plain YAML'),
+        (lambda p: (p / 'metadata.yaml').write_text('a: &a [x]\nb: *a'), 'aliases'),
+        (lambda p: (p / 'metadata.yaml').write_text('a: !!python/object:x.y {}'), 'the tag'),
+        (lambda p: (p / 'metadata.yaml').write_text('a: b\n' * 10**6), 'bytes allowed'),
+        (lambda p: (p / 'metadata.yaml').write_text('[1]'), 'is not readable'),
         (lambda p: change_metadata(p, 'identifier: mcap', 'identifier: tar'), "storage 'tar'"),
         (lambda p: [x.unlink() for x in p.iterdir()], 'no bag: neither metadata.yaml nor'),
     ],

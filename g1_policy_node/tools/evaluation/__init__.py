@@ -1,0 +1,1 @@
+"""`g1-policy evaluate`: one fixed MuJoCo evaluation of policies, side by side."""
