@@ -17,7 +17,7 @@ export RMW_IMPLEMENTATION := rmw_fastrtps_cpp
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train-env walk test faults soak pictures bench lint clean
+.PHONY: help venv train-env walk test test-train faults soak pictures bench lint clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 11
@@ -31,6 +31,10 @@ walk: $(PACKAGE)  ## walk in simulation for 20 s (ARGS='--vx 0.8 --duration 60')
 
 test: $(PACKAGE)  ## run every test (ARGS='-k bundle')
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-train: $(TRAIN)/.installed  ## train on the CPU for a moment, in .venv-train: 9 min
+	@VIRTUAL_ENV='$(CURDIR)/$(TRAIN)' AMENT_PREFIX_PATH='$(CURDIR)/$(TRAIN)' PYTHONPATH=test \
+		$(TRAIN)/bin/python test/training_smoke/record.py $(ARGS)
 
 faults: $(PACKAGE)  ## time to safe of every fault, 20 times each, in real time: 11 min
 	@$(BIN)/python test/faults/measure.py --out docs/evidence/faults.json $(ARGS)
@@ -70,7 +74,7 @@ $(TRAIN)/.installed: constraints/train.txt constraints/data.txt setup.py
 	@python=$$(PYTHON='$(PYTHON)' sh constraints/find_python.sh 12) && \
 		echo "$(TRAIN): $$($$python --version), $$python" && $$python -m venv $(TRAIN)
 	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) -c constraints/train.txt setuptools
-	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) -c constraints/train.txt --no-build-isolation -e '.[train]'
+	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) -c constraints/train.txt --no-build-isolation -e '.[train,wheels]' pytest pytest-timeout
 	$(TRAIN)/bin/python -m pip install $(PIP_ARGS) --no-deps -r constraints/data.txt
 	@touch $@
 

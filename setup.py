@@ -74,6 +74,7 @@ setup(
         'console_scripts': [
             f'policy_node = {NAME}.node:main',
             f'mujoco_sim = {NAME}.sim.mujoco_sim:main',
+            f'isaac_sim = {NAME}.sim.isaac_sim:main',
             f'unitree_bridge = {NAME}.bridge.unitree_bridge:main',
             f'cmd_source = {NAME}.cmd_source:main',
             f'joy_teleop = {NAME}.joy_teleop:main',

@@ -3,7 +3,9 @@
 # takes 3.11 to 3.13; `find_python.sh 12` asks for 3.12, which .venv-train needs.
 least=${1:-11} most=${1:-13}
 fits="import ensurepip, sys, venv; sys.exit(not (3, $least) <= sys.version_info[:2] <= (3, $most))"
-for python in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
+# A pyenv shim of a version that is not the chosen one fails; the version itself still works.
+pyenv="${PYENV_ROOT:-$HOME/.pyenv}/versions"
+for python in ${PYTHON:-python3.11 python3.12 python3.13 python3 "$pyenv"/3.*/bin/python3}; do
     if "$python" -c "$fits" 2>/dev/null; then
         command -v "$python"
         exit 0

@@ -8,12 +8,13 @@ import re
 import sys
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
+from g1_policy_node.isaac_python import isaac_python, python_environment
 from g1_policy_node.paths import PACKAGE, find_data
 from g1_policy_node.types import UserError
 
@@ -37,7 +38,8 @@ class Options:
     Where `policy`, `device` or `devices` is empty, the parameter file decides.
     """
 
-    sim: Literal['mujoco', 'none'] = option('mujoco', 'simulator to start, or none')
+    sim: Literal['mujoco', 'isaac', 'none'] = option('mujoco', 'simulator to start, or none')
+    isaac_python: str = option('', 'Python that has Isaac Lab; empty: this one or .venv-train')
     interface: str = option('', 'network interface to the real robot; starts the bridge')
     policy: str = option('', 'bundle: a folder or a name; empty: as in params_file')
     device: str = option('', 'where the network runs: cpu, cuda:0 ...; empty: as in params_file')
@@ -150,7 +152,8 @@ class ProcessSpec:
     """One process of a run: ROS node `node` (empty: no ROS) from `module`, as `executable`.
 
     `parameter_files` in order, the later wins; the last one holds `parameters`, see
-    `write_parameters`. `environment` is added to the process's own.
+    `write_parameters`. `environment` is added to the process's own. `python` runs it; empty: the
+    Python of whoever starts it.
     """
 
     executable: str
@@ -162,6 +165,7 @@ class ProcessSpec:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     parameter_files: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    python: str = ''
 
 
 def processes(options: Options) -> tuple[ProcessSpec, ...]:
@@ -188,7 +192,13 @@ def simulator(options: Options) -> ProcessSpec:
     parameters = _given(options, 'run_dir', 'policy')
     parameters['publish_clock'] = options.lockstep or options.use_sim_time
     parameters['lockstep'] = options.lockstep
-    return _node(options, 'mujoco_sim', 'sim.mujoco_sim', 'g1_sim', parameters)
+    name = f'{options.sim}_sim'
+    spec = _node(options, name, f'sim.{name}', 'g1_sim', parameters)
+    if options.sim != 'isaac':
+        return spec
+    python = isaac_python(options.isaac_python)
+    environment = {**spec.environment, **python_environment(python)}
+    return replace(spec, python=python, environment=environment)
 
 
 def replay(options: Options, bag: str, player: Sequence[str]) -> tuple[ProcessSpec, ...]:
@@ -274,8 +284,8 @@ def write_parameters(specs: Sequence[ProcessSpec]) -> None:
 
 
 def command_line(spec: ProcessSpec) -> list[str]:
-    """Return the argv that runs a process with this Python, ROS distribution or not."""
-    line = [sys.executable, '-m', spec.module, *spec.arguments]
+    """Return the argv that runs a process, ROS distribution or not."""
+    line = [spec.python or sys.executable, '-m', spec.module, *spec.arguments]
     if not spec.node:
         return line
     line += ['--ros-args', '-r', f'__node:={spec.node}', '--log-level', spec.log_level]

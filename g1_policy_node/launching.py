@@ -28,6 +28,7 @@ from g1_policy_node.bringup import (
     ProcessSpec,
     Table,
     choices,
+    command_line,
     default_text,
     descriptions,
     kinds,
@@ -37,20 +38,28 @@ from g1_policy_node.bringup import (
     write_parameters,
 )
 from g1_policy_node.bringup import replay as replay_processes
+from g1_policy_node.isaac_python import train_command
 from g1_policy_node.paths import PACKAGE
 from g1_policy_node.run_folder import create_run_folder, write_plan
 from g1_policy_node.training.options import TrainOptions
 from g1_policy_node.types import UserError
 
+_SIMULATED = ('sim', 'isaac_python')
 WALK = tuple(item.name for item in fields(Options))
-REAL = tuple(name for name in WALK if name not in ('sim', 'lockstep', 'use_sim_time'))
+REAL = tuple(name for name in WALK if name not in (*_SIMULATED, 'lockstep', 'use_sim_time'))
 """The options that mean something with a real robot."""
 
 REAL_DEFAULTS = {'auto_run': 'false', 'cmd_source': 'false', 'duration': '0.0'}
 """What differs there: the operator asks for RUN, and somebody else for velocities."""
 
-SIM = ('policy', 'lockstep', 'use_sim_time', 'params_file', 'namespace', 'log_level', 'run_dir')
+SIM = (
+    'sim', 'isaac_python', 'policy', 'lockstep', 'use_sim_time', 'params_file', 'namespace',
+    'log_level', 'run_dir',
+)  # fmt: skip
 """The options that mean something to the simulator alone."""
+
+ISAAC_PYTHON = 'isaac_python'
+"""The option of a launch file for the Python to train in: ROS's own has no Isaac Lab."""
 
 INTERRUPTED = 130
 """How training ends when it was asked to stop: its checkpoint is written."""
@@ -114,6 +123,8 @@ def _walk(options: Options) -> list[Action]:
 def sim(context: LaunchContext) -> list[Action]:
     """Return the simulator alone; launch ends with it."""
     options = _options(context, SIM, 'sim')
+    if options.sim == 'none':
+        raise RuntimeError('sim: none is no simulator to start')
     [action] = _start(options, [simulator(options)])
     shutdown = OnProcessExit(
         target_action=action, on_exit=[Shutdown(reason='the simulator ended')]
@@ -125,12 +136,15 @@ def train(context: LaunchContext) -> list[Action]:
     """Return a training run; launch ends with it, and fails where it failed."""
     names = kinds(TrainOptions)
     texts = {name: LaunchConfiguration(name).perform(context) for name in names}
+    python = LaunchConfiguration(ISAAC_PYTHON).perform(context)
     try:
         options: TrainOptions = read_options(texts, TrainOptions)
+        command, environment = train_command(python, options.arguments())
     except UserError as error:
         raise RuntimeError(str(error)) from None
     action = ExecuteProcess(
-        cmd=[ExecutableInPackage('g1-policy', PACKAGE), 'train', *options.arguments()],
+        cmd=command,
+        additional_env=dict(environment),
         output='screen',
         sigterm_timeout='60',
         sigkill_timeout='10',
@@ -244,6 +258,8 @@ def _action(spec: ProcessSpec) -> Action:
         'additional_env': dict(spec.environment),
         **GRACE,
     }
+    if spec.python:
+        return ExecuteProcess(cmd=command_line(spec), **common)
     if not spec.node:
         executable = ExecutableInPackage(spec.executable, PACKAGE)
         return ExecuteProcess(cmd=[executable, *spec.arguments], **common)

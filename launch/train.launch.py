@@ -5,10 +5,11 @@ from dataclasses import fields
 from launch import LaunchDescription
 from launch.actions import OpaqueFunction
 
-from g1_policy_node.launching import declare, train
+from g1_policy_node.launching import ISAAC_PYTHON, declare, train
 from g1_policy_node.training.options import TrainOptions
 
 
 def generate_launch_description() -> LaunchDescription:
     names = [item.name for item in fields(TrainOptions)]
-    return LaunchDescription([*declare(names, TrainOptions), OpaqueFunction(function=train)])
+    arguments = [*declare(names, TrainOptions), *declare([ISAAC_PYTHON])]
+    return LaunchDescription([*arguments, OpaqueFunction(function=train)])

@@ -41,7 +41,7 @@ def test_an_int_is_taken_for_a_number_and_a_device_keeps_its_colon() -> None:
         ('vx', 'nan', "vx: expected a number, got 'nan'"),
         ('duration', '-1', 'duration: -1 s is negative'),
         ('autostart', 'yes', "autostart: 'yes' is none of true, false"),
-        ('sim', 'gazebo', "sim: 'gazebo' is none of mujoco, none"),
+        ('sim', 'gazebo', "sim: 'gazebo' is none of mujoco, isaac, none"),
         ('log_level', 'loud', "log_level: 'loud' is none of debug, info, warn, error, fatal"),
         ('namespace', 'a b', "namespace: 'a b' is not a ROS namespace"),
         ('params_file', '/nowhere.yaml', 'params_file: no file /nowhere.yaml'),

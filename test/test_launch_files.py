@@ -75,6 +75,27 @@ def test_the_simulator_alone_is_just_that(tmp_path: Path) -> None:
     assert executables(started('sim', run_dir=str(tmp_path / 'a'))) == ['mujoco_sim']
 
 
+def test_isaac_lab_runs_in_its_own_python(tmp_path: Path) -> None:
+    python = tmp_path / 'bin' / 'python'
+    python.parent.mkdir()
+    python.write_text('#!/bin/sh\n')
+    python.chmod(0o755)
+    chosen = {'sim': 'isaac', 'isaac_python': str(python), 'run_dir': str(tmp_path / 'a')}
+    [simulator, _] = started('sim', **chosen)
+    assert isinstance(simulator, ExecuteProcess)
+    assert not isinstance(simulator, Node)
+    assert simulator.cmd[0][0].text == str(python)
+    [train, _] = started('train', isaac_python=str(python), num_envs='4096', device='cuda:0')
+    words = [part[0].text for part in train.cmd]
+    assert words[:4] == [str(python), '-m', 'g1_policy_node.cli', 'train']
+    assert set(words[4:]) == {'--num-envs=4096', '--device=cuda:0'}
+
+
+def test_the_simulator_alone_has_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match='no simulator'):
+        started('sim', sim='none', run_dir=str(tmp_path / 'a'))
+
+
 def test_the_nodes_read_the_run_s_own_parameter_file(tmp_path: Path) -> None:
     started('walk', run_dir=str(tmp_path), use_sim_time='True', device='cuda:0', vx='1')
     router = (tmp_path / 'params' / 'g1_policy.yaml').read_text()

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXECUTABLES = {
     'policy_node',
     'mujoco_sim',
+    'isaac_sim',
     'unitree_bridge',
     'cmd_source',
     'joy_teleop',
@@ -35,8 +36,8 @@ DEPENDENCY = {
 # Not in a ROS distribution: the README says how to get them; ament_index_python comes with rclpy.
 # Training's own, matplotlib among them, are those of Isaac Lab's environment.
 NO_KEY = {
-    'cyclonedds', 'isaaclab', 'isaaclab_newton', 'isaaclab_rl', 'matplotlib', 'mujoco', 'onnx',
-    'rosbags', 'rsl_rl', 'safetensors', 'tensordict', 'torch', 'viser', 'warp',
+    'cyclonedds', 'isaaclab', 'isaaclab_newton', 'isaaclab_rl', 'matplotlib', 'mujoco', 'newton',
+    'onnx', 'rosbags', 'rsl_rl', 'safetensors', 'tensordict', 'torch', 'viser', 'warp',
     'websockets',
 }  # fmt: skip
 START_EVERY_EXECUTABLE = """

@@ -205,7 +205,9 @@ class SimNode:
         self._pace_checked_ns = now
         factor = _PACE_WINDOW_S / ((now - last) * 1e-9)
         if factor < _SLOW and not self._lockstep.engaged:
-            self._node.get_logger().warning(f'too slow: real-time factor {factor:.2f}')
+            self._node.get_logger().warning(
+                f'too slow: real-time factor {factor:.2f}; in lock-step the others wait for it'
+            )
 
     def _on_hoist(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         if self._settings.hoist == 'none':

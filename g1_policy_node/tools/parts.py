@@ -18,6 +18,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
     'policy_node': ('node.json', 'timing.npz'),
     'unitree_bridge': ('bridge.json',),
     'mujoco_sim': ('sim.json', 'sim.npz'),
+    'isaac_sim': ('sim.json', 'sim.npz'),
     'cmd_source': ('cmd.json',),
     'tape_recorder': ('tape.json',),
     'floor': ('floor.json', 'floor.npz'),

@@ -27,8 +27,9 @@ from g1_policy_node.tools.ros_environment import ros_environment
 from g1_policy_node.tools.summary import merge_run
 from g1_policy_node.types import Mode, UserError
 
-START_LIMIT = 30.0
-"""Seconds until RUN must be reached where nobody has to ask for it."""
+START_LIMIT = {'isaac': 300.0}
+"""Seconds until RUN must be reached where nobody has to ask for it: Isaac Lab compiles first."""
+OTHERS_START_LIMIT = 30.0
 
 POLL_PERIOD = 0.2
 PLAIN_PERIOD = 2.0
@@ -97,6 +98,7 @@ def _watch(crew: Crew, options: Options, stopped: Callable[[], bool], console: C
     from g1_policy_node.tools.monitor import Monitor
 
     started, shown, url = time.monotonic(), 0.0, ''
+    limit = START_LIMIT.get(options.sim, OTHERS_START_LIMIT)
     waits_for_run = options.auto_run and options.autostart and bool(options.sender)
     with (
         Monitor(options.namespace) as monitor,
@@ -118,9 +120,9 @@ def _watch(crew: Crew, options: Options, stopped: Callable[[], bool], console: C
             waits_for_run = waits_for_run and snapshot.mode not in _STARTED
             if stopped():
                 return Ending(End.INTERRUPTED, ('stopped by a signal',))
-            if waits_for_run and time.monotonic() - started > START_LIMIT:
+            if waits_for_run and time.monotonic() - started > limit:
                 where = f'{snapshot.mode}: {snapshot.reason}' if snapshot.mode else 'no mode heard'
-                return Ending(End.FAILED, (f'no RUN within {START_LIMIT:g} s ({where})',))
+                return Ending(End.FAILED, (f'no RUN within {limit:g} s ({where})',))
             time.sleep(POLL_PERIOD)
 
 

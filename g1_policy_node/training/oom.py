@@ -64,10 +64,11 @@ def describe(found: Mapping[str, Any]) -> list[str]:
     ]
     if found['num_envs_that_fits'] is None:
         return [*lines, 'what would fit is not known: measure it with g1-policy train --sweep']
-    model = found['model']
+    model, fits = found['model'], found['num_envs_that_fits']
+    what = f'--num-envs {fits}' if fits else 'not even one robot'
     return [
         *lines,
-        f'--num-envs {found["num_envs_that_fits"]} would fit by the measured model '
+        f'{what} would fit by the measured model '
         f'{_mib(model["fixed"])} + {model["k"] / 2**20:.3f} MiB * num_envs',
     ]
 

@@ -89,8 +89,15 @@ class Runner(OnPolicyRunner):
     def update(self, times: StageTimes) -> dict[str, float]:
         """Improve the policy and return the losses; NotFiniteError where one is not finite."""
         before = copy.deepcopy(self.state({}))
-        with times.stage('update'):
-            losses: dict[str, float] = self.alg.update()
+        try:
+            with times.stage('update'):
+                losses: dict[str, float] = self.alg.update()
+        except (RuntimeError, ValueError) as error:
+            if self._can_act():
+                raise
+            # Every process has the same weights, so that all of them end here.
+            what = f'the update of iteration {self.iteration}: {error}'
+            raise NotFiniteError(what, before) from error
         total = torch.tensor(list(losses.values()))
         if self.any_process(not bool(torch.isfinite(total).all())):
             raise NotFiniteError(f'the losses of iteration {self.iteration}: {losses}', before)
@@ -122,6 +129,12 @@ class Runner(OnPolicyRunner):
         self.current_learning_iteration = data['iter']
         infos: dict[str, Any] = data.get('infos') or {}
         return infos
+
+    def _can_act(self) -> bool:
+        """Tell whether actions can still be drawn: finite weights, deviations not below zero."""
+        weights = (*self.alg.actor.parameters(), *self.alg.critic.parameters())
+        finite = all(bool(torch.isfinite(values).all()) for values in weights)
+        return finite and bool((self.alg.get_policy().output_std >= 0).all())
 
     def _first_not_finite(self) -> str:
         storage = self.alg.storage

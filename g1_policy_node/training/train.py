@@ -1,6 +1,7 @@
 """`g1-policy train`: a training run from its first kernel to the bundle, and its evidence."""
 
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable
@@ -218,10 +219,11 @@ def _row(
 
 def _line(row: dict[str, float], left_s: float) -> str:
     minutes, seconds = divmod(round(left_s), 60)
+    ended = math.isfinite(row['reward'])
+    episodes = f'reward {row["reward"]:.2f}   episode {row["episode_length_s"]:.1f} s'
     return (
         f'iteration {row["iteration"]:.0f}   {row["steps_per_s"]:,.0f} steps/s   '
-        f'reward {row["reward"]:.2f}   episode {row["episode_length_s"]:.1f} s   '
-        f'{minutes}:{seconds:02} left'
+        f'{episodes if ended else "no episode over yet"}   {minutes}:{seconds:02} left'
     )
 
 

@@ -7,12 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from g1_policy_node.actor import load_actor
-from g1_policy_node.bundle import load_bundle
 from g1_policy_node.contract import Contract
 from g1_policy_node.joints import G1_JOINTS
-from g1_policy_node.paths import find_data
-from g1_policy_node.policy import Policy
 from g1_policy_node.sim.model import build_model, find_mjcf
 from g1_policy_node.sim.robot import STANDING_HEIGHT, MujocoRobot
 from g1_policy_node.types import Array, UserError
@@ -25,20 +21,6 @@ def robot(contract: Contract) -> MujocoRobot:
 
 def default(contract: Contract) -> Array:
     return contract.per_joint('default_position')
-
-
-def walk(contract: Contract, robot: MujocoRobot, command: Array, ticks: int) -> Array:
-    """Walk by the shipped policy; return vx, vy and yaw rate of every tick, (ticks, 3)."""
-    bundle = load_bundle(find_data('policies/g1_walk'))
-    policy = Policy(bundle.contract, load_actor(contract.network, bundle.weights, 'cpu'))
-    track = []
-    for k in range(ticks):
-        target = policy.step(robot.state(), command, k).target
-        for _ in range(round(contract.step_dt / robot.physics_dt)):
-            robot.step(target)
-        now = robot.snapshot()
-        track.append([now.lin_vel[0], now.lin_vel[1], now.ang_vel[2]])
-    return np.array(track)
 
 
 def test_joint_limits_in_the_package_are_those_of_the_model(contract: Contract) -> None:
@@ -104,19 +86,6 @@ def test_changed_model_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         find_mjcf()
 
 
-def test_hoist_holds_the_pelvis_exactly_while_the_joints_move(robot: MujocoRobot) -> None:
-    robot.set_hoist(True)
-    before = robot.snapshot()
-    for _ in range(100):
-        robot.step(None)
-    after = robot.snapshot()
-    np.testing.assert_array_equal(after.position, [0.0, 0.0, STANDING_HEIGHT])
-    np.testing.assert_array_equal(after.quat_xyzw, before.quat_xyzw)
-    np.testing.assert_array_equal(after.ang_vel, 0.0)
-    assert np.abs(after.joint_pos - before.joint_pos).max() > 0.05
-    np.testing.assert_allclose(after.lin_acc, [0.0, 0.0, 9.81], atol=1e-3)
-
-
 def test_fallen_robot_is_lifted_where_it_lies(robot: MujocoRobot) -> None:
     robot.data.qpos[:2] = (3.0, -2.0)
     robot.data.qpos[3:7] = (np.cos(0.5), 0.0, 0.0, np.sin(0.5))  # Yaw of 1 rad.
@@ -135,29 +104,6 @@ def test_fallen_robot_is_lifted_where_it_lies(robot: MujocoRobot) -> None:
     x, y, z, w = lying.quat_xyzw
     yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
     assert 2 * np.arctan2(held.quat_xyzw[2], held.quat_xyzw[3]) == pytest.approx(yaw)
-
-
-def test_held_robot_is_not_lifted_again(robot: MujocoRobot, contract: Contract) -> None:
-    robot.set_hoist(True)
-    robot.step(default(contract) + 0.1)
-    moving = robot.snapshot().joint_vel
-    robot.set_hoist(True)
-    np.testing.assert_array_equal(robot.snapshot().joint_vel, moving)
-    assert np.abs(moving).max() > 0.0
-
-
-def test_without_policy_or_hoist_it_falls_in_about_a_second(
-    robot: MujocoRobot, contract: Contract
-) -> None:
-    robot.set_hoist(True)
-    for _ in range(200):
-        robot.step(default(contract))
-    robot.set_hoist(False)
-    steps = 0
-    while not robot.fallen and steps < 1000:
-        robot.step(default(contract))
-        steps += 1
-    assert 0.8 < steps * robot.physics_dt < 1.6  # docs/facts.md section 1: about 1.2 s.
 
 
 def test_damping_is_torque_against_the_speed_alone(robot: MujocoRobot, contract: Contract) -> None:
@@ -212,41 +158,3 @@ def test_angular_velocity_is_what_the_pelvis_imu_measures(robot: MujocoRobot) ->
     mujoco.mj_forward(robot.model, robot.data)
     gyro = robot.data.sensor('imu_ang_vel').data
     np.testing.assert_allclose(robot.snapshot().ang_vel, gyro, atol=1e-12)
-
-
-def test_push_moves_nothing_on_the_hoist(robot: MujocoRobot) -> None:
-    robot.set_hoist(True)
-    robot.push(np.array([1.0, 0.0]))
-    np.testing.assert_array_equal(robot.snapshot().lin_vel, 0.0)
-
-
-def test_reset_after_anything_repeats_the_same_motion(
-    robot: MujocoRobot, contract: Contract
-) -> None:
-    def motion() -> Array:
-        for _ in range(40):
-            robot.step(default(contract))
-        return robot.snapshot().joint_pos
-
-    first = motion()
-    robot.set_hoist(True)
-    robot.step(None)
-    robot.reset()
-    assert not robot.hoisted
-    np.testing.assert_array_equal(motion(), first)
-
-
-@pytest.mark.parametrize(
-    ('command', 'measured'),
-    [((0.5, 0.0, 0.0), (0.54, 0.0, 0.0)), ((0.0, 0.0, 0.6), (0.03, -0.03, 0.59))],
-)
-def test_shipped_policy_walks_as_measured(
-    contract: Contract,
-    robot: MujocoRobot,
-    command: tuple[float, float, float],
-    measured: tuple[float, float, float],
-) -> None:
-    track = walk(contract, robot, np.array(command), 500)
-    assert not robot.fallen
-    # docs/facts.md section 1: the mean over t > 2 s of 10 s, which has two decimals.
-    np.testing.assert_allclose(track[100:].mean(0), measured, atol=0.01)

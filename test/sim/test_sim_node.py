@@ -1,4 +1,7 @@
-"""The simulator's node over real DDS: lock-step, hoist, refusals, damping, its run folder."""
+"""A simulator's node over real DDS: lock-step, hoist, refusals, damping, its run folder.
+
+The same for every simulator: where Isaac Lab is installed (`make test-train`) its half runs too.
+"""
 
 import json
 import os
@@ -19,11 +22,12 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
+from simulators import SIMULATORS
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from g1_policy_node.contract import Contract
-from g1_policy_node.sim.robot import MujocoRobot
+from g1_policy_node.sim.protocol import Robot
 from g1_policy_node.sim.settings import PARAMETERS, SimSettings
 from g1_policy_node.sim.sim_node import SimNode
 
@@ -94,12 +98,14 @@ def ns(stamp: Any) -> int:
 class World:
     """A simulator and its partner in one process, talking over DDS."""
 
-    def __init__(self, contract: Contract, **parameters: Any) -> None:
+    def __init__(
+        self, contract: Contract, make_robot: Callable[[float], Robot], **parameters: Any
+    ) -> None:
         values = {name: row.default for name, row in PARAMETERS.items()}
         values['run_dir'] = None
         settings = SimSettings(**(values | parameters))
         rclpy.init()
-        self.robot = MujocoRobot(contract, 1.0 / settings.physics_hz)
+        self.robot = make_robot(1.0 / settings.physics_hz)
         node = rclpy.create_node('g1_sim')
         self.sim = SimNode(node, self.robot, contract, settings)
         self.partner = Partner(contract)
@@ -112,6 +118,10 @@ class World:
             thread.start()
         assert wait_until(self.partner.connected)
 
+    @property
+    def fallen(self) -> bool:
+        return not self.robot.hoisted and self.robot.snapshot().fallen
+
     def close(self) -> None:
         self.sim.stop()
         self._threads.pop().join(5.0)
@@ -123,11 +133,11 @@ class World:
 
 
 @pytest.fixture
-def open_world(contract: Contract) -> Iterator[Callable[..., World]]:
+def open_world(contract: Contract, make_robot: Any) -> Iterator[Callable[..., World]]:
     worlds: list[World] = []
 
     def make(**parameters: Any) -> World:
-        worlds.append(World(contract, **parameters))
+        worlds.append(World(contract, make_robot, **parameters))
         return worlds[-1]
 
     yield make
@@ -239,7 +249,10 @@ def test_real_time_stamps_are_ros_time_at_200_hz_without_a_clock(open_world: Any
     assert wait_until(lambda: len(partner.received['joint_states']) >= 100)
     stamps = np.array([ns(m.header.stamp) for m in partner.received['joint_states'][:100]])
     assert abs(stamps[0] - wall) < 1000 * MS
-    assert np.median(np.diff(stamps)) == pytest.approx(5 * MS, rel=0.1)
+    period = np.median(np.diff(stamps))
+    # Isaac Lab is slower than real time on a cpu, and simulated time falls behind.
+    keeps_up = not world.robot.version.endswith(' on cpu')
+    assert period == pytest.approx(5 * MS, rel=0.1) if keeps_up else period > 4.5 * MS
     assert not partner.received['/clock']
 
 
@@ -253,7 +266,7 @@ def test_hoist_follows_the_mode_of_the_node(open_world: Any) -> None:
         partner.mode(mode)
         time.sleep(0.05)
         assert not robot.hoisted
-    assert wait_until(lambda: robot.fallen)
+    assert wait_until(lambda: world.fallen, 30.0)
     partner.mode('WAITING: no joint_states yet')
     assert wait_until(lambda: robot.hoisted)
     assert robot.snapshot().position[2] == pytest.approx(0.79)
@@ -290,7 +303,7 @@ def test_services_hoist_push_and_reset(open_world: Any) -> None:
     assert partner.call(SetBool, 'g1_sim/hoist', SetBool.Request(data=False)).success
     assert not world.robot.hoisted
     assert partner.call(Trigger, 'g1_sim/push', Trigger.Request()).success
-    assert wait_until(lambda: world.robot.fallen)
+    assert wait_until(lambda: world.fallen, 30.0)
     assert partner.call(Trigger, 'g1_sim/reset', Trigger.Request()).success
     assert world.robot.hoisted
     np.testing.assert_array_equal(world.robot.snapshot().position, [0.0, 0.0, 0.79])
@@ -304,26 +317,38 @@ def test_without_a_hoist_the_service_says_so(open_world: Any) -> None:
     assert answer.message == 'there is no hoist (hoist: none)'
 
 
-def start(*parameters: str) -> subprocess.Popen[str]:
+def start(simulator: str, *parameters: str) -> subprocess.Popen[str]:
     arguments = [part for p in parameters for part in ('-p', p)]
-    command = [sys.executable, '-m', 'g1_policy_node.sim.mujoco_sim', '--ros-args', *arguments]
+    module = f'g1_policy_node.sim.{simulator}_sim'
+    command = [sys.executable, '-m', module, '--ros-args', *arguments]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
 
 
+def wait_for_sensors() -> None:
+    rclpy.init()
+    node, received = rclpy.create_node('listener'), []
+    node.create_subscription(JointState, 'joint_states', received.append, EVERY_SENSOR)
+    while len(received) < 20:
+        rclpy.spin_once(node, timeout_sec=0.1)
+    rclpy.shutdown()
+
+
+@pytest.mark.parametrize('simulator', SIMULATORS)
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_without_a_traceback_and_it_leaves_its_part(
-    number: signal.Signals, tmp_path: Path
+    simulator: str, number: signal.Signals, tmp_path: Path
 ) -> None:
-    process = start(f'run_dir:={tmp_path}', 'publish_clock:=true', 'lockstep:=true')
+    process = start(simulator, f'run_dir:={tmp_path}', 'publish_clock:=true', 'lockstep:=true')
     assert process.stderr
-    assert 'mujoco 4' in process.stderr.readline()
-    time.sleep(0.5)
+    told = {'mujoco': 'mujoco 4', 'isaac': 'isaac 3.0.0 on '}[simulator]
+    assert any(told in line for line in iter(process.stderr.readline, ''))
+    wait_for_sensors()
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0
     assert 'Traceback' not in errors
     facts = json.loads((tmp_path / 'sim.json').read_text())
-    assert facts['simulator'] == 'mujoco'
+    assert facts['simulator'] == simulator
     assert facts['fell'] is False
     assert 0 < facts['real_time_factor'] < 1.5
     rows = np.load(tmp_path / 'sim.npz')
@@ -333,6 +358,7 @@ def test_a_signal_ends_it_without_a_traceback_and_it_leaves_its_part(
     assert sorted(p.name for p in tmp_path.iterdir()) == ['sim.json', 'sim.npz']
 
 
+@pytest.mark.parametrize('simulator', SIMULATORS)
 @pytest.mark.parametrize(
     ('parameter', 'told'),
     [
@@ -347,9 +373,11 @@ def test_a_signal_ends_it_without_a_traceback_and_it_leaves_its_part(
         ('seed:=[1', 'failed to initialize rcl'),
     ],
 )
-def test_bad_parameter_is_one_line_and_exit_code_2(parameter: str, told: str) -> None:
-    process = start(parameter)
-    _, errors = process.communicate(timeout=20)
+def test_bad_parameter_is_one_line_and_exit_code_2(
+    simulator: str, parameter: str, told: str
+) -> None:
+    process = start(simulator, parameter)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 2
     ours = [line for line in errors.splitlines() if line.startswith('g1_sim: ')]
     assert len(ours) == 1

@@ -1,6 +1,12 @@
+import json
+from pathlib import Path
+
 import pytest
 import torch
 
+from g1_policy_node.paths import data_root
+from g1_policy_node.schema import read_yaml
+from g1_policy_node.training import oom
 from g1_policy_node.training.memory import Layout
 from g1_policy_node.training.oom import describe, diagnose, is_out_of_memory, requested_bytes
 
@@ -34,6 +40,33 @@ def test_a_diagnosis_names_the_stage_the_largest_and_what_would_fit() -> None:
     text = '\n'.join(describe(found))
     assert 'stage update with 4096 robots: 48 MiB asked for' in text
     assert f'--num-envs {fits} would fit' in text
+
+
+def test_what_would_fit_is_by_the_measured_model_in_config() -> None:
+    model = read_yaml(data_root() / 'config/gpu_memory.yaml')
+    assert isinstance(model, dict)
+    free = 15 * 2**30
+    found = diagnose(torch.OutOfMemoryError(TORCH), 'environment', LAYOUT, free)
+    assert found['num_envs_that_fits'] == int((free - model['fixed']) // model['k'])
+    sweep = json.loads((data_root() / 'docs/evidence/train_h200_sweep/sweep.json').read_text())
+    assert sweep['model']['fixed'] == pytest.approx(model['fixed'])
+    assert sweep['model']['k'] == pytest.approx(model['k'], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('text', 'fits'), [('fixed: 1000\nk: 10\n', 900), ('fixed: 20000\nk: 10\n', 0), ('', None)]
+)
+def test_another_model_gives_another_answer_and_none_gives_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, fits: int | None
+) -> None:
+    monkeypatch.setattr(oom, 'data_root', lambda: tmp_path)
+    if text:
+        (tmp_path / 'config').mkdir()
+        (tmp_path / 'config' / 'gpu_memory.yaml').write_text(text)
+    found = diagnose(torch.OutOfMemoryError(TORCH), 'update', LAYOUT, 10_000)
+    assert found['num_envs_that_fits'] == fits
+    told = {900: '--num-envs 900 would fit', 0: 'not even one robot would fit', None: 'not known'}
+    assert told[fits] in describe(found)[-1]
 
 
 def test_without_the_free_memory_of_the_start_nothing_is_guessed() -> None:

@@ -1,0 +1,85 @@
+"""One PPO iteration at a time, its checkpoints, and what stops it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from samples import CONTRACT
+
+from g1_policy_node.training.ppo_config import load_ppo_config
+from g1_policy_node.training.progress import EpisodeStatistics
+from g1_policy_node.training.stage_times import StageTimes
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture
+def runner(env: Any) -> Any:
+    from g1_policy_node.training.runner import Runner
+
+    torch.manual_seed(1)
+    with torch.inference_mode():  # As in a rollout: its buffers are made in this mode.
+        env.reset()
+    made = Runner(env, load_ppo_config('', CONTRACT), None, 'cpu')
+    made.start()
+    return made
+
+
+def iterate(runner: Any) -> dict[str, float]:
+    times = StageTimes('cpu', enabled=False)
+    runner.roll_out(times, EpisodeStatistics(runner.env.num_envs, 'cpu'))
+    return runner.update(times)
+
+
+def equal(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+
+
+def test_an_iteration_changes_every_layer_and_its_losses_are_finite(runner: Any) -> None:
+    before = [p.clone() for p in runner.alg.get_policy().parameters()]
+    losses = iterate(runner)
+    assert torch.isfinite(torch.tensor(list(losses.values()))).all()
+    for old, new in zip(before, runner.alg.get_policy().parameters(), strict=True):
+        assert not torch.equal(old, new)
+    assert runner.iteration == 1
+
+
+def test_a_restored_runner_has_the_very_weights_optimizer_and_iteration(
+    runner: Any, env: Any, tmp_path: Path
+) -> None:
+    from g1_policy_node.training.runner import Runner
+
+    iterate(runner)
+    torch.save(runner.state({'curriculum_steps': 24}), tmp_path / 'model_1.pt')
+    torch.manual_seed(2)
+    other = Runner(env, load_ppo_config('', CONTRACT), None, 'cpu')
+    assert not equal(other.alg.save()['actor_state_dict'], runner.alg.save()['actor_state_dict'])
+    assert other.restore(tmp_path / 'model_1.pt') == {'curriculum_steps': 24}
+    assert other.iteration == 1
+    assert equal(other.alg.save(), runner.alg.save())
+
+
+def test_an_observation_that_is_not_finite_is_named_and_leaves_sound_weights(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from g1_policy_node.training.runner import NotFiniteError
+
+    inner = runner.env.unwrapped
+    build = inner._get_observations
+
+    def spoiled() -> dict[str, torch.Tensor]:
+        rows: dict[str, torch.Tensor] = build()
+        rows['policy'][1, 6] = float('nan')
+        return rows
+
+    monkeypatch.setattr(inner, '_get_observations', spoiled)
+    told = 'policy value 6 of robot 1 at step 1 of the rollout of iteration 0 .1 robots in all'
+    with pytest.raises(NotFiniteError, match=told) as stopped:
+        iterate(runner)
+    state = stopped.value.checkpoint['actor_state_dict']
+    assert all(torch.isfinite(values).all() for values in state.values())
