@@ -12,10 +12,23 @@ FULL_AFTER = 7200
 STANDING_SHARE = 0.1
 """Of the commands, exactly zero, so that standing is learned too."""
 
+STRAIGHT_SHARE = 0.25
+"""Of the commands, straight ahead or back: what is asked for most, and seldom drawn by chance."""
+
+REFINED_AFTER = 19200
+"""Environment steps until kicks and the refining rewards are at their full size: 800 iterations.
+They grow from their first share once the whole range of commands is asked for."""
+
 
 def command_share(steps: int) -> float:
     """Return the part of the contract's command range in use after `steps` environment steps."""
     return min(1.0, FIRST_SHARE + (1.0 - FIRST_SHARE) * steps / FULL_AFTER)
+
+
+def refinement_share(steps: int) -> float:
+    """Return the share of the largest kick and of the refining rewards after `steps`."""
+    part = (steps - FULL_AFTER) / (REFINED_AFTER - FULL_AFTER)
+    return min(1.0, FIRST_SHARE + (1.0 - FIRST_SHARE) * max(0.0, part))
 
 
 class CommandSampler:
@@ -33,6 +46,8 @@ class CommandSampler:
         """Return `count` commands of at most `share` of the range."""
         part = 2.0 * torch.rand(count, 3, device=self._lower.device) - 1.0
         command = share * torch.where(part > 0, part * self._upper, -part * self._lower)
+        straight = torch.rand(count, device=command.device) < STRAIGHT_SHARE
+        command[:, 1:] = command[:, 1:].masked_fill(straight[:, None], 0.0)
         small = torch.linalg.vector_norm(command, dim=-1) < self._stand_below
         stand = torch.rand(count, device=command.device) < STANDING_SHARE
         return command.masked_fill((small | stand)[:, None], 0.0)

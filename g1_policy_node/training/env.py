@@ -8,10 +8,23 @@ from isaaclab.envs import DirectRLEnv
 from torch import Tensor
 
 from g1_policy_node.joints import describe_mismatch
-from g1_policy_node.training.curriculum import CommandSampler, command_share
+from g1_policy_node.training.curriculum import (
+    CommandSampler,
+    command_share,
+    refinement_share,
+)
 from g1_policy_node.training.env_cfg import G1WalkEnvCfg
+from g1_policy_node.training.mirror import Mirror
+from g1_policy_node.training.randomization import Delay, Sensing
 from g1_policy_node.training.rewards import Feet, Moment, Rewards
-from g1_policy_node.training.terms import BatchAction, BatchObservation, BatchState, GaitTable
+from g1_policy_node.training.terms import (
+    BatchAction,
+    BatchObservation,
+    BatchState,
+    GaitTable,
+    noise_bounds,
+    per_joint,
+)
 from g1_policy_node.types import UserError
 
 FEET = '.*ankle_roll_link'
@@ -19,8 +32,11 @@ TOUCH_FORCE = 1.0
 FALLEN_HEIGHT = 0.45
 FALLEN_GRAVITY_Z = -0.7
 COMMAND_PERIOD_S = 10.0
-PUSH_PERIOD_S = 5.0
-PUSH_SPEED = 0.5
+PUSH_PERIOD_S = 3.5
+PUSH_SPEED = 1.7
+PUSH_SHARE = 0.7
+MEAN_OVER_S = 0.8
+"""One stride: what the velocity is averaged over, as a first-order low pass."""
 START_JOINT_SPREAD = 0.05
 START_SPEED_SPREAD = 0.3
 
@@ -52,7 +68,15 @@ class G1WalkEnv(DirectRLEnv):
         self._commands = CommandSampler(contract, device)
         self.command = torch.zeros(n, 3, device=device)
         self.k = torch.zeros(n, dtype=torch.long, device=device)
-        self.raw_action, self._last, self._target = torch.zeros(3, n, j, device=device)
+        self._actions = torch.zeros(3, n, j, device=device)
+        self._mean_error = torch.zeros(n, 3, device=device)
+        self._gains = [per_joint(contract, name, device) for name in ('stiffness', 'damping')]
+        self._default = per_joint(contract, 'default_position', device).repeat(n, 1)
+        self._target = self._default.clone()
+        self._delay = Delay(self._default, cfg.decimation)
+        self._sensing = Sensing(n, j, device)
+        self.mirror = Mirror(contract, device)
+        self.observation_noise = noise_bounds(contract, device)
         self._push_offset = torch.randint(self._ticks(PUSH_PERIOD_S), (n,), device=device)
         self.reward_sums: dict[str, Tensor] = {}
 
@@ -68,9 +92,10 @@ class G1WalkEnv(DirectRLEnv):
         )
 
     def _pre_physics_step(self, actions: Tensor) -> None:
-        self._last = self.raw_action
-        self.raw_action = actions.clone()
-        self._target = self._action.target(self.raw_action)
+        self._actions = torch.cat([actions[None], self._actions[:-1]])
+        self._target = self._action.target(actions)
+        self._asked_torque = self._torque(self.state())
+        self._delay.send(self._target)
         self.k += 1
         age, period = self.episode_length_buf, self._ticks(COMMAND_PERIOD_S)
         self._new_commands((age % period == period - 1).nonzero().flatten())
@@ -79,23 +104,30 @@ class G1WalkEnv(DirectRLEnv):
 
     def _apply_action(self) -> None:
         self.robot.actuators.target_command.set_position_index(
-            value=self._target, joint_ids=self._joint_ids
+            value=self._delay.arrived(), joint_ids=self._joint_ids
         )
 
     def _get_observations(self) -> dict[str, Tensor]:
         state, data = self.state(), self.robot.data
-        args = (state, self.command, self.k, self.raw_action)
+        sensed = state._replace(
+            joint_pos=self._sensing.joint_pos(state.joint_pos),
+            ang_vel=self._sensing.turned(state.ang_vel),
+            gravity=self._sensing.turned(state.gravity),
+        )
+        rest = (self.command, self.k, self._actions[0])
         privileged = (
             state.lin_vel, data.root_pos_w.torch[:, 2:3], self._feet_touching().float(),
+            self._mean_error,
         )  # fmt: skip
-        clean = self._critic_observation.build(*args, noise=False)
+        clean = self._critic_observation.build(state, *rest, noise=False)
         return {
-            'policy': self._observation.build(*args, noise=True),
+            'policy': self._observation.build(sensed, *rest, noise=True),
             'critic': torch.cat([clean, *privileged], dim=-1),
         }
 
     def _get_rewards(self) -> Tensor:
-        terms = self._rewards.terms(self._moment())
+        share = refinement_share(self.common_step_counter)
+        terms = self._rewards.terms(self._moment(), share)
         total = torch.zeros(self.num_envs, device=self.device)
         for name, value in terms.items():
             part = value * self.step_dt
@@ -121,7 +153,10 @@ class G1WalkEnv(DirectRLEnv):
             sums[ids] = 0.0
         self.robot.reset(ids)
         super()._reset_idx(ids)
-        self.raw_action[ids] = self._last[ids] = 0.0
+        self._actions[:, ids] = 0.0
+        self._target[ids] = self._default[ids]
+        self._delay.reset(ids, self._default[ids])
+        self._sensing.reset(ids)
         self.k[ids] = torch.randint(self.gait.period, (len(ids),), device=self.device)
         self._observation.reset(ids)
         self._critic_observation.reset(ids)
@@ -131,6 +166,10 @@ class G1WalkEnv(DirectRLEnv):
 
     def _moment(self) -> Moment:
         data, state = self.robot.data, self.state()
+        moving = torch.cat([state.lin_vel[:, :2], state.ang_vel[:, 2:]], dim=-1)
+        self._mean_error += (moving - self.command - self._mean_error) * (
+            self.step_dt / MEAN_OVER_S
+        )
         gait = self.gait.now(self.k, self.command)
         feet = Feet(
             touching=self._feet_touching(),
@@ -141,14 +180,21 @@ class G1WalkEnv(DirectRLEnv):
         return Moment(
             state=state,
             command=self.command,
-            action=self._action.clip(self.raw_action),
-            last_action=self._action.clip(self._last),
+            mean_error=self._mean_error,
+            actions=self._action.clip(self._actions),
+            torque=self._torque(state),
+            asked_torque=self._asked_torque,
             joint_acc=data.joint_acc.torch[:, self._joints],
             height=data.root_pos_w.torch[:, 2],
             standing=gait.standing[:, 0],
             terminated=self.reset_terminated,
             feet=feet,
         )
+
+    def _torque(self, state: BatchState) -> Tensor:
+        """Return the torque (N, J) of the joints' PD towards the newest target, unlimited."""
+        kp, kd = self._gains
+        return kp * (self._target - state.joint_pos) - kd * state.joint_vel
 
     def _feet_touching(self) -> Tensor:
         force = self.contact.data.net_normal_forces_w_history.torch[:, :, self._feet_sensors]
@@ -158,15 +204,21 @@ class G1WalkEnv(DirectRLEnv):
         self.command[ids] = self._commands.sample(
             len(ids), command_share(self.common_step_counter)
         )
+        self._mean_error[ids] = 0.0
 
     def _push(self, ids: Tensor) -> None:
+        """Kick most of these robots in a random direction, by what the curriculum allows."""
+        ids = ids[torch.rand(len(ids), device=self.device) < PUSH_SHARE]
         if len(ids) == 0:
             return
         data = self.robot.data
         velocity = torch.cat(
             [data.root_lin_vel_w.torch[ids], data.root_ang_vel_w.torch[ids]], dim=-1
         )
-        velocity[:, :2] += PUSH_SPEED * (2.0 * torch.rand(len(ids), 2, device=self.device) - 1.0)
+        most = PUSH_SPEED * refinement_share(self.common_step_counter)
+        size, angle = torch.rand(2, len(ids), device=self.device)
+        kick = torch.stack([(angle * torch.pi * 2).cos(), (angle * torch.pi * 2).sin()], dim=-1)
+        velocity[:, :2] += most * size[:, None] * kick
         self.robot.write_root_velocity_to_sim_index(root_velocity=velocity, env_ids=ids)
 
     def _stand_up(self, ids: Tensor) -> None:

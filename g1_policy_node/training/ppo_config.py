@@ -20,6 +20,7 @@ _KEYS = {
     'actor': dict,
     'critic': dict,
     'algorithm': dict,
+    'noise_loss_coeff': float,
 }
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from g1_policy_node.training.progress import EpisodeStatistics
 from g1_policy_node.training.stage_times import StageTimes
+from g1_policy_node.training.symmetry import MirrorAndNoise
 from g1_policy_node.types import UserError
 
 STATES = ('actor_state_dict', 'critic_state_dict', 'optimizer_state_dict')
@@ -31,6 +32,14 @@ class Runner(OnPolicyRunner):
 
     `iteration` counts those done, a resumed checkpoint's included.
     """
+
+    def __init__(self, env: Any, config: dict[str, Any], log_dir: str | None, device: str) -> None:
+        config = copy.deepcopy(config)  # rsl_rl writes into it
+        noise_loss_coeff = config.pop('noise_loss_coeff')
+        super().__init__(env, config, log_dir, device)
+        symmetry = config['algorithm'].get('symmetry_cfg')
+        if symmetry:
+            self.alg.symmetry = MirrorAndNoise(noise_loss_coeff, **{**symmetry, 'env': env})
 
     def start(self) -> None:
         """Begin: robots at random points of their episodes, all processes with equal weights."""

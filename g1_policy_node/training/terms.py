@@ -177,5 +177,14 @@ def per_joint(contract: Contract, name: str, device: str) -> Tensor:
     return torch.tensor(contract.per_joint(name), dtype=torch.float32, device=device)
 
 
+def noise_bounds(contract: Contract, device: str) -> Tensor:
+    """Return how far noise moves each value of an observation at most, (W,), after its scale."""
+    rows = [
+        (row.noise * torch.tensor(row.scale)).expand(row.size).repeat(row.history)
+        for row in contract.observations
+    ]
+    return torch.cat(rows).to(device)
+
+
 def _frame(row: ObservationTerm, value: Tensor, scale: Tensor) -> Tensor:
     return (value if row.clip is None else value.clamp(*row.clip)) * scale
