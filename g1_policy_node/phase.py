@@ -4,10 +4,11 @@ Node and robot have clocks of their own: without this a tick finds a sample of a
 interval, half of one on average. The slots stay where they are.
 """
 
-AFTER_NS = 100_000
-"""Age of a sample that a tick aims at: room for the jitter of the sender."""
-LONGEST_INTERVAL_NS = 5_000_000
-"""A sensor slower than 200 Hz is not waited for: it would take too much of the slot."""
+AFTER = 0.1
+"""Age of a sample that a tick aims at, in intervals: room for the jitter of the sender."""
+LONGEST_INTERVAL_NS = 6_000_000
+"""A sensor slower than 200 Hz, jitter allowed for, is not waited for: it would take too much of
+the slot."""
 GAIN = 0.1
 """Share of an error that one tick corrects: jitter is averaged, drift of a clock followed."""
 
@@ -32,7 +33,7 @@ class ArrivalPhase:
             self.delay = 0
             return
         half = interval / 2
-        early = (received + AFTER_NS - now + half) % interval - half
+        early = (received + AFTER * interval - now + half) % interval - half
         delay = self.delay + GAIN * early
         # Half an interval of slack, lest jitter sends a delay near 0 to and fro.
         if delay < 0:

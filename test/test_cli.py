@@ -12,7 +12,7 @@ from g1_policy_node.bringup import KINDS
     ('arguments', 'expected'),
     [
         (['walk', '--vx', 'fast'], "vx: expected a number, got 'fast'"),
-        (['walk', '--sim', 'gazebo'], "sim: 'gazebo' is none of mujoco, none"),
+        (['walk', '--sim', 'gazebo'], "sim: 'gazebo' is none of mujoco, isaac, none"),
         (['walk', '--lockstep', 'maybe'], "lockstep: 'maybe' is none of true, false"),
         (['walk', '--storage', 'tar'], "storage: 'tar' is none of mcap, sqlite3"),
         (['walk', '--duration=-3'], 'duration: -3 s is negative'),
