@@ -8,7 +8,7 @@ from typing import Any
 from g1_policy_node.tools.evaluation.figures import Row, figures_of
 from g1_policy_node.tools.evaluation.plan import COMMANDS, STRAIGHT, UNCHANGED, Plan
 from g1_policy_node.tools.evaluation.table import text, verdict
-from g1_policy_node.tools.page import NAME, render
+from g1_policy_node.tools.page import render, write_html
 
 Summary = Mapping[str, Any]
 
@@ -45,9 +45,7 @@ def write_page(
         limits=bool(limits),
         data=plot_data(summary, plan, rows),
     )
-    partial = run_dir / f'{NAME}.partial'
-    partial.write_text(html, encoding='utf-8')
-    return partial.replace(run_dir / NAME)
+    return write_html(run_dir, html)
 
 
 def headline(summary: Summary) -> str:

@@ -1,25 +1,4 @@
-'use strict';
-// Draws the plots at the width of the screen: text keeps its size, on a phone too.
-const NS = 'http://www.w3.org/2000/svg';
 const data = JSON.parse(document.getElementById('data').textContent);
-
-function add(parent, tag, attributes, text) {
-  const node = document.createElementNS(NS, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
-
-function ticks(low, high, about) {
-  const rough = (high - low) / about;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * (1 - 1e-9));
-  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  const at = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) at.push(i * step);
-  return at.map((v) => [v, v.toFixed(digits).replace('-', '−')]);
-}
 
 // An empty plot with its title and a key of the policies; returns the svg and its width.
 function begin(host, title, height, names = data.policies, first = 0) {

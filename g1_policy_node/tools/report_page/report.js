@@ -1,6 +1,3 @@
-'use strict';
-// Draws the plots at the width of the screen: text keeps its size, on a phone too.
-const NS = document.querySelector('svg').namespaceURI;
 const curves = JSON.parse(document.getElementById('curves').textContent);
 const latency = JSON.parse(document.getElementById('latency').textContent);
 const full = curves.span;
@@ -16,28 +13,11 @@ function unpack(columns) {
   return out;
 }
 
-function add(parent, tag, attributes, text) {
-  const node = document.createElementNS(NS, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
-
 function element(parent, tag, text) {
   const node = document.createElement(tag);
   if (text !== undefined) node.textContent = text;
   parent.append(node);
   return node;
-}
-
-function ticks(low, high, about) {
-  const rough = (high - low) / about;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
-  const out = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) out.push(i * step);
-  return { at: out, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
 }
 
 // The last index whose time is not after t.
@@ -104,14 +84,13 @@ class TimePlot {
 
   drawAxes(low, high, width) {
     const { svg, box } = this;
-    const rows = ticks(low, high, 4);
-    for (const v of rows.at) {
+    for (const [v, text] of ticks(low, high, 4)) {
       add(svg, 'line', { class: 'grid', x1: box.left, x2: box.right, y1: this.y(v), y2: this.y(v) });
-      add(svg, 'text', { x: box.left - 6, y: this.y(v) + 4, 'text-anchor': 'end' }, v.toFixed(rows.digits).replace('-', '−'));
+      add(svg, 'text', { x: box.left - 6, y: this.y(v) + 4, 'text-anchor': 'end' }, text);
     }
     const columns = ticks(view[0], view[1], width < 500 ? 4 : 8);
-    for (const t of columns.at) {
-      const label = `${t.toFixed(columns.digits).replace('-', '−')}${t === columns.at.at(-1) ? ' s' : ''}`;
+    for (const [t, text] of columns) {
+      const label = `${text}${t === columns.at(-1)[0] ? ' s' : ''}`;
       add(svg, 'text', { x: this.x(t), y: box.bottom + 16, 'text-anchor': 'middle' }, label);
     }
   }
