@@ -215,12 +215,17 @@ def test_a_parameter_that_cannot_be_is_refused_with_the_reason_and_the_walk_goes
     assert rig.mode == 'RUN'
 
 
+def prepare_second_device(monkeypatch, load_actor) -> None:
+    """Make the node prepare cuda:0 beside the cpu, here or anywhere, with such actors."""
+    monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
+    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
+    monkeypatch.setattr('g1_policy_node.prepared.load_actor', load_actor)
+
+
 def test_a_prepared_device_is_swapped_in_between_two_ticks_and_answers_when_done(
     make_rig, monkeypatch
 ) -> None:
-    monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
-    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
-    monkeypatch.setattr('g1_policy_node.prepared.load_actor', stand_in_actor)
+    prepare_second_device(monkeypatch, stand_in_actor)
     rig = make_rig(auto_run=True)
     rig.until_mode('RUN')
     for device in ('cuda:0', 'cpu', 'cuda:0'):
@@ -231,9 +236,7 @@ def test_a_prepared_device_is_swapped_in_between_two_ticks_and_answers_when_done
 
 
 def test_estop_does_not_wait_for_the_comparison_of_a_switch(make_rig, monkeypatch) -> None:
-    monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
-    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
-    monkeypatch.setattr('g1_policy_node.prepared.load_actor', stand_in_actor)
+    prepare_second_device(monkeypatch, stand_in_actor)
     rig = make_rig(auto_run=True)
     rig.until_mode('RUN')
     pressed = []
@@ -257,9 +260,7 @@ def test_estop_does_not_wait_for_the_comparison_of_a_switch(make_rig, monkeypatc
 
 
 def test_a_prepared_device_whose_actions_differ_is_refused(make_rig, monkeypatch) -> None:
-    monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
-    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
-    monkeypatch.setattr('g1_policy_node.prepared.load_actor', stand_in_actor)
+    prepare_second_device(monkeypatch, stand_in_actor)
     rig = make_rig(auto_run=True)
     rig.until_mode('RUN')
     rig.node._prepared.actors.get('cuda:0')._layers[3][1][:] += 1e-3
@@ -272,9 +273,7 @@ def test_a_prepared_device_whose_actions_differ_is_refused(make_rig, monkeypatch
 def test_a_device_that_fails_in_a_tick_loses_no_slot_and_stays_off_until_it_is_set_again(
     make_rig, monkeypatch
 ) -> None:
-    monkeypatch.setattr('g1_policy_node.prepared.prepared_devices', lambda _: ('cpu', 'cuda:0'))
-    monkeypatch.setattr('g1_policy_node.prepared.predicted_p99', lambda *_: 0.001)
-    monkeypatch.setattr('g1_policy_node.prepared.load_actor', FailingActor)
+    prepare_second_device(monkeypatch, FailingActor)
     rig = make_rig(auto_run=True, device='cuda:0')
     rig.until_mode('RUN')
     rig.step()

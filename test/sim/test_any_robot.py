@@ -25,6 +25,14 @@ def default(contract: Contract) -> Array:
     return contract.per_joint('default_position')
 
 
+def let_go_after_settling(robot: Robot, contract: Contract) -> None:
+    """Hang it for a second at the default pose, then end the hoist."""
+    robot.set_hoist(True)
+    for _ in range(200):
+        robot.step(default(contract))
+    robot.set_hoist(False)
+
+
 def walk(contract: Contract, robot: Robot, command: Array, ticks: int) -> Array:
     """Walk by the shipped policy; return vx, vy and yaw rate of every tick, (ticks, 3)."""
     bundle = load_bundle(find_data('policies/g1_walk'))
@@ -47,10 +55,7 @@ def test_a_push_changes_the_velocity_of_the_pelvis_by_what_was_asked(robot: Robo
 def test_at_the_moment_it_is_let_go_the_imu_feels_no_jump(
     robot: Robot, contract: Contract
 ) -> None:
-    robot.set_hoist(True)
-    for _ in range(200):
-        robot.step(default(contract))
-    robot.set_hoist(False)
+    let_go_after_settling(robot, contract)
     robot.step(default(contract))
     felt = np.linalg.norm(robot.snapshot().lin_acc)
     assert 0.0 < felt < 30.0  # From falling freely to standing on two feet.
@@ -81,10 +86,7 @@ def test_held_robot_is_not_lifted_again(robot: Robot, contract: Contract) -> Non
 def test_without_policy_or_hoist_it_falls_in_about_a_second(
     robot: Robot, contract: Contract
 ) -> None:
-    robot.set_hoist(True)
-    for _ in range(200):
-        robot.step(default(contract))
-    robot.set_hoist(False)
+    let_go_after_settling(robot, contract)
     steps = 0
     while not robot.snapshot().fallen and steps < 1000:
         robot.step(default(contract))
