@@ -18,6 +18,7 @@ from bench.measure import figures, samples
 from bench.plan import Experiment, experiments
 from bench.session import dump, machine, run_session
 from bench.summary import describe, pooled
+from g1_policy_node.bringup import ONE_THREAD
 from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.run_folder import create_run_folder, write_json
 from g1_policy_node.tools.bundle_export import export_bundle
@@ -145,7 +146,7 @@ class Bench:
 
 def _offline(what: str, arm: str, seconds: float, frames: int) -> float:
     line = [sys.executable, '-m', 'bench.offline', what, arm, str(seconds), str(frames)]
-    environment = {**os.environ, **arms.ONE_THREAD}
+    environment = {**os.environ, **ONE_THREAD}
     done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=120)
     if done.returncode:
         raise UserError(f'{what} ended with {done.returncode}: {done.stderr.strip()[-200:]}')

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from g1_policy_node.bringup import ONE_THREAD
+
 OURS, STOCK, HONEST, FLOOR = 'ours', 'stock', 'honest_stock', 'floor'
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     'follow_arrivals off': {'follow_arrivals': False},
@@ -25,7 +27,6 @@ TITLES = {
 }
 NODES = (OURS, STOCK, HONEST)
 _MODULES = {STOCK: 'bench.stock_node', HONEST: 'bench.honest_stock_node'}
-ONE_THREAD = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
 
 
 class Process(NamedTuple):

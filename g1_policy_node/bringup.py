@@ -22,8 +22,8 @@ DEFAULT_PARAMETERS = 'config/rl_g1_walk.yaml'
 Value = str | int | float | bool | list[str]
 
 _NAMESPACE = re.compile(r'(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*)?')
-# More threads only add jitter to a network of one row, and to the physics beside it.
-_ONE_THREAD = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
+ONE_THREAD = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
+"""More threads only add jitter to a network of one row, and to the physics beside it."""
 
 
 def option(default: Value, description: str) -> Any:
@@ -266,7 +266,7 @@ def _node(
             given or find_data(DEFAULT_PARAMETERS),
             Path(options.run_dir, 'params', f'{node}.yaml'),
         ),
-        environment=_ONE_THREAD,
+        environment=ONE_THREAD,
     )
 
 

@@ -57,13 +57,20 @@ def finite(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
+def beginning(command: Sequence[str]) -> dict[str, Any]:
+    """Return how a run begins: its command line, when, and how busy the machine is before it."""
+    return {
+        'command_line': list(command),
+        'started_utc': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
+        'load_before': list(os.getloadavg()),
+    }
+
+
 def write_plan(options: Options, specs: Sequence[ProcessSpec], command: Sequence[str]) -> None:
     """Write what this run is to be, and how busy the machine is before it starts."""
     plan = {
-        'command_line': list(command),
-        'started_utc': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
+        **beginning(command),
         'options': asdict(options),
         'processes': [spec.executable for spec in specs],
-        'load_before': list(os.getloadavg()),
     }
     write_json(Path(options.run_dir, PLAN), plan)

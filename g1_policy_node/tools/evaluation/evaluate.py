@@ -13,9 +13,10 @@ import mujoco
 from rich.console import Console
 from rich.progress import Progress
 
+from g1_policy_node.bringup import ONE_THREAD
 from g1_policy_node.bundle import Bundle, load_bundle, resolve_bundle, write_evaluation
 from g1_policy_node.paths import find_data
-from g1_policy_node.run_folder import create_run_folder, finite, write_json
+from g1_policy_node.run_folder import beginning, create_run_folder, finite, write_json
 from g1_policy_node.tools.evaluation.figures import figures_of, run_figures, summarize
 from g1_policy_node.tools.evaluation.page import write_page
 from g1_policy_node.tools.evaluation.plan import Case, Plan, cases, load_plan, quick
@@ -87,10 +88,8 @@ def evaluate(request: Request, console: Console | None = None) -> int:
 
 def _started(request: Request) -> dict[str, Any]:
     return {
-        'command_line': list(sys.argv),
-        'started_utc': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
+        **beginning(sys.argv),
         'options': {**request._asdict(), 'plan': str(request.plan or PLAN)},
-        'load_before': list(os.getloadavg()),
         'run_dir': str(create_run_folder(request.run_dir, 'evaluate')),
     }
 
@@ -143,8 +142,7 @@ def _run(
     """Return the rows of every policy, by its path, in the order of the cases."""
     tasks = [(str(bundle.path), case) for bundle in bundles for case in cases(plan)]
     rows: dict[str, list[Row]] = {str(bundle.path): [] for bundle in bundles}
-    # One row through a small network is no work for two threads, and the cores are taken.
-    os.environ.update({'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'})
+    os.environ.update(ONE_THREAD)  # for the processes to come; the cores are taken
     context = multiprocessing.get_context('spawn')
     with context.Pool(min(jobs, len(tasks)), _prepare, (plan,)) as pool:
         results = pool.imap(_work, tasks)

@@ -3,7 +3,6 @@
 import itertools
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from g1_policy_node.actor import ACTION_TOLERANCE, load_actor
 from g1_policy_node.bundle import Bundle
 from g1_policy_node.devices import check_device_name
 from g1_policy_node.prepared import ACT_BUDGET, versions
-from g1_policy_node.run_folder import create_run_folder, write_json
+from g1_policy_node.run_folder import beginning, create_run_folder, write_json
 from g1_policy_node.tools.manifest import manifest
 from g1_policy_node.tools.parts import Parts
 from g1_policy_node.tools.tape import machine, measure
@@ -165,10 +164,8 @@ def _not_measured(devices: Sequence[str], uneven: dict[str, float]) -> list[str]
 
 def _plan(request: Request) -> dict[str, Any]:
     return {
-        'command_line': list(sys.argv),
-        'started_utc': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
+        **beginning(sys.argv),
         'options': {'devices': list(request.devices), 'ticks': request.ticks},
-        'load_before': list(os.getloadavg()),
         'run_dir': str(create_run_folder(request.run_dir, 'compare')),
     }
 
