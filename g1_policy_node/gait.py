@@ -58,12 +58,15 @@ class GaitNow(NamedTuple):
 
 
 class GaitTable:
-    """Every tick of the period worked out once, by the functions above."""
+    """Every tick of the period worked out once, by the functions above.
+
+    `walking` and `standing` have a row for each tick: (period, feet).
+    """
 
     def __init__(self, gait: GaitContract) -> None:
         self._gait = gait
         walking = np.full(3, gait.stand_below)
-        self._walking, self._standing = (
+        self.walking, self.standing = (
             GaitNow(
                 *(
                     np.array([function(gait, k, command) for k in range(gait.period)])
@@ -75,7 +78,7 @@ class GaitTable:
 
     def now(self, k: int, command: Array) -> GaitNow:
         """Return the gait at tick `k` under `command` (3,)."""
-        table = self._standing if is_standing(self._gait, command) else self._walking
+        table = self.standing if is_standing(self._gait, command) else self.walking
         place = k % self._gait.period
         return GaitNow(table.sin[place], table.cos[place], table.contact[place])
 
@@ -83,7 +86,7 @@ class GaitTable:
         """Return the gait at ticks `k` (T,) under commands (T, 3)."""
         standing = np.array([is_standing(self._gait, row) for row in command])[:, None]
         place = k % self._gait.period
-        both = zip(self._standing, self._walking, strict=True)
+        both = zip(self.standing, self.walking, strict=True)
         return GaitNow(
             *(np.where(standing, still[place], moving[place]) for still, moving in both)
         )

@@ -41,7 +41,7 @@ from g1_policy_node.bringup import replay as replay_processes
 from g1_policy_node.isaac_python import train_command
 from g1_policy_node.paths import PACKAGE
 from g1_policy_node.run_folder import create_run_folder, write_plan
-from g1_policy_node.training.options import TrainOptions
+from g1_policy_node.training.options import INTERRUPTED, TrainOptions
 from g1_policy_node.types import UserError
 
 _SIMULATED = ('sim', 'isaac_python')
@@ -60,9 +60,6 @@ SIM = (
 
 ISAAC_PYTHON = 'isaac_python'
 """The option of a launch file for the Python to train in: ROS's own has no Isaac Lab."""
-
-INTERRUPTED = 130
-"""How training ends when it was asked to stop: its checkpoint is written."""
 
 REPLAY = (
     'policy',

@@ -11,7 +11,7 @@ from g1_policy_node.joints import describe_mismatch
 from g1_policy_node.training.curriculum import CommandSampler, command_share
 from g1_policy_node.training.env_cfg import G1WalkEnvCfg
 from g1_policy_node.training.rewards import Feet, Moment, Rewards
-from g1_policy_node.training.terms import BatchAction, BatchObservation, BatchState, GaitTable
+from g1_policy_node.training.terms import BatchAction, BatchGait, BatchObservation, BatchState
 from g1_policy_node.types import UserError
 
 FEET = '.*ankle_roll_link'
@@ -44,7 +44,7 @@ class G1WalkEnv(DirectRLEnv):
         self._joint_ids = self._joints.int()  # kept: Warp may read it after this step
         self._feet, _ = self.robot.find_bodies(FEET)
         self._feet_sensors, _ = self.contact.find_sensors(FEET)
-        self.gait = GaitTable(contract.gait, device)
+        self.gait = BatchGait(contract.gait, device)
         self._observation = BatchObservation(contract, n, device)
         self._critic_observation = BatchObservation(contract, n, device)
         self._action = BatchAction(contract, device)

@@ -6,6 +6,9 @@ from pathlib import Path
 from g1_policy_node.bringup import option
 from g1_policy_node.types import UserError
 
+INTERRUPTED = 130
+"""How training ends when it was asked to stop: its checkpoint is written."""
+
 
 @dataclass(frozen=True)
 class TrainOptions:

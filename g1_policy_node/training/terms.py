@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from g1_policy_node.contract import Contract, GaitContract, ObservationTerm
+from g1_policy_node.gait import GaitTable
 from g1_policy_node.observation import TERMS, ObservationBuilder
 
 
@@ -26,20 +27,19 @@ class BatchState(NamedTuple):
 class BatchContext(NamedTuple):
     """What a term may read, by the names of observation.Context.
 
-    `command` is (N, 3), `last_action` (N, J) as the network gave it.
-
-    `feet` and `standing` are the gait at this tick, None where the contract has no gait.
+    `command` is (N, 3), `last_action` (N, J) as the network gave it; `gait` is None where the
+    contract has none.
     """
 
     state: BatchState
     default_joint_pos: Tensor
     command: Tensor
     last_action: Tensor
-    gait: 'GaitNow | None'
+    gait: 'BatchGaitNow | None'
 
 
-class GaitNow(NamedTuple):
-    """The gait of N robots at a tick: (N, feet) each, and who stands (N, 1)."""
+class BatchGaitNow(NamedTuple):
+    """The gait of N robots at a tick, as gait.GaitNow: (N, feet) each, and who stands (N, 1)."""
 
     sin: Tensor
     cos: Tensor
@@ -47,29 +47,27 @@ class GaitNow(NamedTuple):
     standing: Tensor
 
 
-class GaitTable:
-    """The integer gait clock for a batch: every tick's values, worked out once in float64."""
+class BatchGait:
+    """The integer gait clock for a batch: the robot's own table of ticks, on the device."""
 
     def __init__(self, gait: GaitContract, device: str) -> None:
-        ticks = torch.arange(gait.period)[:, None] + torch.tensor(gait.offsets)
-        ticks = ticks % gait.period
-        angle = 2 * torch.pi * ticks.double() / gait.period
+        table = GaitTable(gait)
         self.period = gait.period
         self._stand_below = gait.stand_below
-        self._sin, self._cos, self._contact = (
-            table.float().to(device) for table in (angle.sin(), angle.cos(), ticks < gait.contact)
+        self._walking, self._standing = (
+            [torch.tensor(values, dtype=torch.float32, device=device) for values in ticks]
+            for ticks in (table.walking, table.standing)
         )
 
-    def now(self, k: Tensor, command: Tensor) -> GaitNow:
+    def now(self, k: Tensor, command: Tensor) -> BatchGaitNow:
         """Return the gait at ticks `k` (N,) under commands (N, 3)."""
         standing = self.standing(command)[:, None]
         place = k % self.period
-        return GaitNow(
-            self._sin[place].masked_fill(standing, 0.0),
-            self._cos[place].masked_fill(standing, 0.0),
-            self._contact[place].masked_fill(standing, 1.0),
-            standing,
+        both = zip(self._standing, self._walking, strict=True)
+        sin, cos, contact = (
+            torch.where(standing, still[place], moving[place]) for still, moving in both
         )
+        return BatchGaitNow(sin, cos, contact, standing)
 
     def standing(self, command: Tensor) -> Tensor:
         """Return who stands, (N,): the norm is taken in float64, as the robot does."""
@@ -84,7 +82,7 @@ class BatchObservation:
 
     def __init__(self, contract: Contract, num_envs: int, device: str) -> None:
         ObservationBuilder(contract)
-        self.gait = GaitTable(contract.gait, device) if contract.gait else None
+        self.gait = BatchGait(contract.gait, device) if contract.gait else None
         self.default_joint_pos = per_joint(contract, 'default_position', device)
         self._rows = [(TERMS[row.term].function, row) for row in contract.observations]
         self._scales = [torch.tensor(row.scale, device=device) for row in contract.observations]

@@ -18,7 +18,7 @@ from g1_policy_node.tools.bundle_import import import_bundle
 from g1_policy_node.tools.walk import stop_signals
 from g1_policy_node.training import oom, record
 from g1_policy_node.training.memory import Layout, MemoryLog
-from g1_policy_node.training.options import TrainOptions
+from g1_policy_node.training.options import INTERRUPTED, TrainOptions
 from g1_policy_node.training.overflow import OverflowWatch
 from g1_policy_node.training.ppo_config import contract_path, load_ppo_config
 from g1_policy_node.training.processes import in_torchrun, local_device, rank, spawn
@@ -27,8 +27,6 @@ from g1_policy_node.training.run import Run, save_checkpoint, write_evidence
 from g1_policy_node.training.stage_times import StageTimes
 from g1_policy_node.training.sweep import sweep
 from g1_policy_node.types import UserError
-
-INTERRUPTED = 130
 
 
 def train(options: TrainOptions) -> int:
