@@ -12,10 +12,26 @@ FULL_AFTER = 7200
 STANDING_SHARE = 0.1
 """Of the commands, exactly zero, so that standing is learned too."""
 
+SINGLE_SHARE = 0.3
+"""Of the commands, along one axis alone: what is asked for most, and never drawn by chance."""
+
+SINGLE_AXES = (0.5, 0.25, 0.25)
+"""Of these, how many are of vx, vy and yaw rate."""
+
+REFINED_AFTER = 16800
+"""Environment steps until kicks, the refining rewards and the smoothness are asked for in full:
+700 iterations. They grow from their first share once the whole range of commands is in use."""
+
 
 def command_share(steps: int) -> float:
     """Return the part of the contract's command range in use after `steps` environment steps."""
     return min(1.0, FIRST_SHARE + (1.0 - FIRST_SHARE) * steps / FULL_AFTER)
+
+
+def refinement_share(steps: int) -> float:
+    """Return the share of the largest kick and of the refining rewards after `steps`."""
+    part = (steps - FULL_AFTER) / (REFINED_AFTER - FULL_AFTER)
+    return min(1.0, FIRST_SHARE + (1.0 - FIRST_SHARE) * max(0.0, part))
 
 
 class CommandSampler:
@@ -27,12 +43,17 @@ class CommandSampler:
     def __init__(self, contract: Contract, device: str) -> None:
         limits = torch.tensor(contract.command_limits, dtype=torch.float32, device=device)
         self._lower, self._upper = limits.T
+        self._axes = torch.tensor(SINGLE_AXES, device=device).cumsum(0)[:-1]
         self._stand_below = contract.gait.stand_below if contract.gait else 0.0
 
     def sample(self, count: int, share: float) -> Tensor:
         """Return `count` commands of at most `share` of the range."""
         part = 2.0 * torch.rand(count, 3, device=self._lower.device) - 1.0
         command = share * torch.where(part > 0, part * self._upper, -part * self._lower)
+        single = torch.rand(count, device=command.device) < SINGLE_SHARE
+        axis = torch.bucketize(torch.rand(count, 1, device=command.device), self._axes)
+        others = torch.arange(3, device=command.device) != axis
+        command = command.masked_fill(single[:, None] & others, 0.0)
         small = torch.linalg.vector_norm(command, dim=-1) < self._stand_below
         stand = torch.rand(count, device=command.device) < STANDING_SHARE
         return command.masked_fill((small | stand)[:, None], 0.0)

@@ -8,10 +8,22 @@ from isaaclab.envs import DirectRLEnv
 from torch import Tensor
 
 from g1_policy_node.joints import describe_mismatch
-from g1_policy_node.training.curriculum import CommandSampler, command_share
+from g1_policy_node.training.curriculum import (
+    CommandSampler,
+    command_share,
+    refinement_share,
+)
 from g1_policy_node.training.env_cfg import G1WalkEnvCfg
+from g1_policy_node.training.mirror import Mirror
+from g1_policy_node.training.randomization import Delay, Sensing
 from g1_policy_node.training.rewards import Feet, Moment, Rewards
-from g1_policy_node.training.terms import BatchAction, BatchGait, BatchObservation, BatchState
+from g1_policy_node.training.terms import (
+    BatchAction,
+    BatchGait,
+    BatchObservation,
+    BatchState,
+    per_joint,
+)
 from g1_policy_node.types import UserError
 
 FEET = '.*ankle_roll_link'
@@ -19,8 +31,12 @@ TOUCH_FORCE = 1.0
 FALLEN_HEIGHT = 0.45
 FALLEN_GRAVITY_Z = -0.7
 COMMAND_PERIOD_S = 10.0
-PUSH_PERIOD_S = 5.0
-PUSH_SPEED = 0.5
+PUSH_PERIOD_S = 3.5
+PUSH_SHARE = 0.7
+PUSH_SPEED = 1.7
+"""Of the times at which a robot may be kicked, and the largest kick, m/s."""
+STRIDE_S = 0.8
+"""What the velocity is averaged over, by a first-order low pass."""
 START_JOINT_SPREAD = 0.05
 START_SPEED_SPREAD = 0.3
 
@@ -52,7 +68,15 @@ class G1WalkEnv(DirectRLEnv):
         self._commands = CommandSampler(contract, device)
         self.command = torch.zeros(n, 3, device=device)
         self.k = torch.zeros(n, dtype=torch.long, device=device)
-        self.raw_action, self._last, self._target = torch.zeros(3, n, j, device=device)
+        self.raw_action, self._last = torch.zeros(2, n, j, device=device)
+        self._mean_error = torch.zeros(n, 3, device=device)
+        self._gains = [per_joint(contract, name, device) for name in ('stiffness', 'damping')]
+        self._default = per_joint(contract, 'default_position', device).repeat(n, 1)
+        self._target = self._default.clone()
+        self._delay = Delay(self._default, cfg.decimation)
+        self._sensing = Sensing(n, j, device)
+        self.mirror = Mirror(contract, device)
+        self._previous = torch.zeros(n, contract.observation_size, device=device)
         self._push_offset = torch.randint(self._ticks(PUSH_PERIOD_S), (n,), device=device)
         self.reward_sums: dict[str, Tensor] = {}
 
@@ -67,10 +91,16 @@ class G1WalkEnv(DirectRLEnv):
             data.root_lin_vel_b.torch,
         )
 
+    def refinement_share(self) -> float:
+        """Return how much of kicks, refining rewards and smoothness is asked for by now."""
+        return refinement_share(self.common_step_counter)
+
     def _pre_physics_step(self, actions: Tensor) -> None:
         self._last = self.raw_action
         self.raw_action = actions.clone()
         self._target = self._action.target(self.raw_action)
+        self._asked_torque = self._torque(self.state())
+        self._delay.send(self._target)
         self.k += 1
         age, period = self.episode_length_buf, self._ticks(COMMAND_PERIOD_S)
         self._new_commands((age % period == period - 1).nonzero().flatten())
@@ -79,23 +109,33 @@ class G1WalkEnv(DirectRLEnv):
 
     def _apply_action(self) -> None:
         self.robot.actuators.target_command.set_position_index(
-            value=self._target, joint_ids=self._joint_ids
+            value=self._delay.arrived(), joint_ids=self._joint_ids
         )
 
     def _get_observations(self) -> dict[str, Tensor]:
         state, data = self.state(), self.robot.data
-        args = (state, self.command, self.k, self.raw_action)
+        sensed = state._replace(
+            joint_pos=self._sensing.joint_pos(state.joint_pos),
+            ang_vel=self._sensing.turned(state.ang_vel),
+            gravity=self._sensing.turned(state.gravity),
+        )
+        rest = (self.command, self.k, self.raw_action)
         privileged = (
             state.lin_vel, data.root_pos_w.torch[:, 2:3], self._feet_touching().float(),
+            self._mean_error,
         )  # fmt: skip
-        clean = self._critic_observation.build(*args, noise=False)
+        clean = self._critic_observation.build(state, *rest, noise=False)
+        row = self._observation.build(sensed, *rest, noise=True)
+        first = self.episode_length_buf[:, None] == 0
+        previous, self._previous = torch.where(first, row, self._previous), row
         return {
-            'policy': self._observation.build(*args, noise=True),
+            'policy': row,
+            'previous': previous,
             'critic': torch.cat([clean, *privileged], dim=-1),
         }
 
     def _get_rewards(self) -> Tensor:
-        terms = self._rewards.terms(self._moment())
+        terms = self._rewards.terms(self._moment(), self.refinement_share())
         total = torch.zeros(self.num_envs, device=self.device)
         for name, value in terms.items():
             part = value * self.step_dt
@@ -122,6 +162,9 @@ class G1WalkEnv(DirectRLEnv):
         self.robot.reset(ids)
         super()._reset_idx(ids)
         self.raw_action[ids] = self._last[ids] = 0.0
+        self._target[ids] = self._default[ids]
+        self._delay.reset(ids, self._default[ids])
+        self._sensing.reset(ids)
         self.k[ids] = torch.randint(self.gait.period, (len(ids),), device=self.device)
         self._observation.reset(ids)
         self._critic_observation.reset(ids)
@@ -131,6 +174,9 @@ class G1WalkEnv(DirectRLEnv):
 
     def _moment(self) -> Moment:
         data, state = self.robot.data, self.state()
+        velocity = torch.cat([state.lin_vel[:, :2], state.ang_vel[:, 2:]], dim=-1)
+        error = velocity - self.command
+        self._mean_error += (error - self._mean_error) * (self.step_dt / STRIDE_S)
         gait = self.gait.now(self.k, self.command)
         feet = Feet(
             touching=self._feet_touching(),
@@ -141,6 +187,9 @@ class G1WalkEnv(DirectRLEnv):
         return Moment(
             state=state,
             command=self.command,
+            mean_error=self._mean_error,
+            torque=self._torque(state),
+            asked_torque=self._asked_torque,
             action=self._action.clip(self.raw_action),
             last_action=self._action.clip(self._last),
             joint_acc=data.joint_acc.torch[:, self._joints],
@@ -150,6 +199,11 @@ class G1WalkEnv(DirectRLEnv):
             feet=feet,
         )
 
+    def _torque(self, state: BatchState) -> Tensor:
+        """Return the torque (N, J) of the joints' PD towards the newest target, unlimited."""
+        kp, kd = self._gains
+        return kp * (self._target - state.joint_pos) - kd * state.joint_vel
+
     def _feet_touching(self) -> Tensor:
         force = self.contact.data.net_normal_forces_w_history.torch[:, :, self._feet_sensors]
         return torch.linalg.vector_norm(force, dim=-1).amax(1) > TOUCH_FORCE
@@ -158,15 +212,20 @@ class G1WalkEnv(DirectRLEnv):
         self.command[ids] = self._commands.sample(
             len(ids), command_share(self.common_step_counter)
         )
+        self._mean_error[ids] = 0.0
 
     def _push(self, ids: Tensor) -> None:
+        """Kick most of these robots in a random direction, by what the curriculum allows."""
+        ids = ids[torch.rand(len(ids), device=self.device) < PUSH_SHARE]
         if len(ids) == 0:
             return
         data = self.robot.data
         velocity = torch.cat(
             [data.root_lin_vel_w.torch[ids], data.root_ang_vel_w.torch[ids]], dim=-1
         )
-        velocity[:, :2] += PUSH_SPEED * (2.0 * torch.rand(len(ids), 2, device=self.device) - 1.0)
+        size, turn = torch.rand(2, len(ids), device=self.device)
+        most, angle = PUSH_SPEED * self.refinement_share(), 2 * torch.pi * turn
+        velocity[:, :2] += most * size[:, None] * torch.stack([angle.cos(), angle.sin()], dim=-1)
         self.robot.write_root_velocity_to_sim_index(root_velocity=velocity, env_ids=ids)
 
     def _stand_up(self, ids: Tensor) -> None:

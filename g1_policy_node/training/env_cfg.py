@@ -16,6 +16,7 @@ from g1_policy_node.contract import Contract, load_contract
 from g1_policy_node.training.assets import ground_usd, robot_usd
 from g1_policy_node.training.env_sizes import PRIVILEGED
 from g1_policy_node.training.ppo_config import contract_path
+from g1_policy_node.training.randomization import FLOOR_FRICTION, G1EventsCfg
 from g1_policy_node.types import UserError
 
 DECIMATION = 4
@@ -32,8 +33,8 @@ class G1SceneCfg(InteractiveSceneCfg):
             physics_material=sim_utils.RigidBodyMaterialCfg(
                 friction_combine_mode='multiply',
                 restitution_combine_mode='multiply',
-                static_friction=1.0,
-                dynamic_friction=1.0,
+                static_friction=FLOOR_FRICTION,
+                dynamic_friction=FLOOR_FRICTION,
             )
         ),
     )
@@ -58,14 +59,23 @@ class G1WalkEnvCfg(DirectRLEnvCfg):
     action_space: int = 0
     state_space: int = 0
     seed: int = 1
+    events: G1EventsCfg = G1EventsCfg()
     scene: G1SceneCfg = G1SceneCfg(num_envs=4096, env_spacing=2.5, replicate_physics=True)
-    # njmax and nconmax are per robot: enough for a G1 on flat ground; more would cost memory.
+    # njmax and nconmax are per robot: enough for a G1 on flat ground; more would cost memory. The
+    # solver goes on until the slowest of all robots is done: ten iterations are what mjlab allows
+    # its G1, and nearly all steps need fewer (the manifest counts those that do not).
     sim: SimulationCfg = SimulationCfg(
         device='cuda:0',
         render_interval=DECIMATION,
         physics=NewtonCfg(
             solver_cfg=MJWarpSolverCfg(
-                njmax=220, nconmax=40, cone='pyramidal', impratio=1.0, integrator='implicitfast'
+                njmax=220,
+                nconmax=40,
+                iterations=10,
+                ls_iterations=50,
+                cone='pyramidal',
+                impratio=1.0,
+                integrator='implicitfast',
             ),
             num_substeps=1,
             debug_mode=False,

@@ -79,7 +79,8 @@ class MemoryLog:
 def expected_bytes(layout: Layout) -> dict[str, int]:
     """Return what each group of tensors should weigh by its shape, float32 but for the dones."""
     n, t, a = layout.num_envs, layout.steps, layout.action
-    observations = layout.observation + layout.critic_observation
+    # The actor's row of the tick before is kept too.
+    observations = 2 * layout.observation + layout.critic_observation
     scalars = 5  # reward, value, log probability, return, advantage
     distribution = 2 * a  # mean and standard deviation
     row = FLOAT * (observations + a + distribution + scalars) + 1  # and a byte of done

@@ -10,18 +10,24 @@ from typing import TextIO
 OVERFLOW = re.compile(rb'overflow\b.*please')
 """MuJoCo-Warp's 'nefc overflow - please increase njmax to 250', after which it goes on."""
 
+UNCONVERGED = re.compile(rb'iterations limit reached - please')
+"""MuJoCo-Warp's word that one robot's contact forces are not as exact as asked for in one step."""
+
 KEPT = 5
 
 
 class OverflowWatch:
     """Passes stdout and stderr on line by line and counts the lines about an overflow.
 
+    Those about a solver out of iterations are counted and kept back: there are thousands of
+    them, and the physics stays valid.
+
     Both are watched below Python, since the solver prints from compiled code. `terminal` is the
     real stdout, for what must know whether it is one.
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.unconverged = 0
         self.lines: list[str] = []
 
     def __enter__(self) -> 'OverflowWatch':
@@ -59,6 +65,9 @@ class OverflowWatch:
     def _pass_on(self, reading: int, real: int) -> None:
         with os.fdopen(reading, 'rb') as pipe:
             for line in pipe:
+                if UNCONVERGED.search(line):
+                    self.unconverged += 1
+                    continue
                 if OVERFLOW.search(line):
                     self.count += 1
                     if len(self.lines) < KEPT:

@@ -20,6 +20,7 @@ _KEYS = {
     'actor': dict,
     'critic': dict,
     'algorithm': dict,
+    'smoothness_loss_coeff': float,
 }
 
 

@@ -60,6 +60,7 @@ def manifest(
         'headless': True,
         'camera': None,
         'dtype': 'float32',
+        'matmul': 'tf32 on cuda',
         'seed': config['seed'],
         'contract_sha256': contract.sha256,
         'observation': contract.observation_size,

@@ -59,6 +59,7 @@ def write_evidence(run: Run, watch: OverflowWatch) -> None:
         return
     run.manifest['status'] = run.status
     run.manifest['overflow'] = {'lines': watch.count, 'first': watch.lines}
+    run.manifest['unconverged_steps'] = watch.unconverged
     run.manifest['checkpoint'] = run.checkpoint.name if run.checkpoint else None
     run.manifest['seconds'] = time.monotonic() - run.began
     write_json(run.folder / record.MANIFEST, run.manifest)

@@ -12,7 +12,9 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from g1_policy_node.training.progress import EpisodeStatistics
+from g1_policy_node.training.smoothness import Smoothness
 from g1_policy_node.training.stage_times import StageTimes
+from g1_policy_node.training.symmetry import make_symmetric
 from g1_policy_node.types import UserError
 
 STATES = ('actor_state_dict', 'critic_state_dict', 'optimizer_state_dict')
@@ -31,6 +33,14 @@ class Runner(OnPolicyRunner):
 
     `iteration` counts those done, a resumed checkpoint's included.
     """
+
+    def __init__(self, env: Any, config: dict[str, Any], log_dir: str | None, device: str) -> None:
+        config = copy.deepcopy(config)  # rsl_rl writes into it
+        smoothness = config.pop('smoothness_loss_coeff')
+        super().__init__(env, config, log_dir, device)
+        inner = env.unwrapped
+        make_symmetric(self.alg.actor, self.alg.critic, inner.mirror)
+        self.alg.symmetry = Smoothness(smoothness, inner.refinement_share)
 
     def start(self) -> None:
         """Begin: robots at random points of their episodes, all processes with equal weights."""
@@ -92,6 +102,7 @@ class Runner(OnPolicyRunner):
         try:
             with times.stage('update'):
                 losses: dict[str, float] = self.alg.update()
+                losses['smoothness'] = losses.pop('symmetry')
         except (RuntimeError, ValueError) as error:
             if self._can_act():
                 raise

@@ -104,6 +104,8 @@ def _train(run: Run, watch: OverflowWatch, stopped: Callable[[], bool], console:
     from g1_policy_node.training.runner import NotFiniteError, Runner
 
     seed = run.config['seed'] + rank()
+    # As Isaac Lab's own scripts: matrix products of float32 with TF32's mantissa, on a GPU.
+    torch.backends.cuda.matmul.allow_tf32 = True
     env = make_env(run.options.contract, run.options.num_envs, run.device, seed)
     run.memory.measure('environment')
     runner = Runner(env, run.config, None, run.device)
