@@ -14,8 +14,8 @@ from g1_policy_node.training.curriculum import (
     refinement_share,
 )
 from g1_policy_node.training.env_cfg import G1WalkEnvCfg
+from g1_policy_node.training.imperfections import Delay, Sensing
 from g1_policy_node.training.mirror import Mirror
-from g1_policy_node.training.randomization import Delay, Sensing
 from g1_policy_node.training.rewards import Feet, Moment, Rewards
 from g1_policy_node.training.terms import (
     BatchAction,

@@ -29,7 +29,7 @@ def test_as_many_robots_fit_as_the_model_says_and_not_one_more() -> None:
 
 def test_tensors_weigh_four_bytes_a_value() -> None:
     weights = expected_bytes(Layout(2, 3, 73, 79, 29, 1000))
-    assert weights['observation'] == 4 * 2 * (73 + 79)
+    assert weights['observation'] == 4 * 2 * (2 * 73 + 79)
     assert weights['optimizer'] == 2 * weights['parameters'] == 8000
 
 

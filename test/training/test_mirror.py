@@ -10,7 +10,8 @@ from samples import CONTRACT, random_state, with_terms
 
 from g1_policy_node.contract import ObservationTerm
 from g1_policy_node.sim.model import build_model
-from g1_policy_node.training.mirror import AXIAL, COMMAND, POLAR, PRIVILEGED, Mirror
+from g1_policy_node.training.env_sizes import PRIVILEGED
+from g1_policy_node.training.mirror import AXIAL, COMMAND, POLAR, Mirror
 from g1_policy_node.training.terms import BatchObservation, BatchState
 from g1_policy_node.types import UserError
 
@@ -25,7 +26,7 @@ HISTORY = with_terms(
 
 def mirrored(values: np.ndarray) -> np.ndarray:
     """Joint values of the other side, which is what an action becomes."""
-    return MIRROR.action(torch.tensor(values)[None]).numpy()[0]
+    return MIRROR.action.of(torch.tensor(values)).numpy()
 
 
 def test_the_robot_moves_in_the_mirror_as_its_image_does_here() -> None:
@@ -67,7 +68,7 @@ def test_the_image_of_an_observation_is_that_of_the_image(contract) -> None:
             *(torch.tensor(getattr(one, n), dtype=torch.float32)[None] for n in BatchState._fields)
         )
         other = BatchState(
-            mirror.action(state.joint_pos), mirror.action(state.joint_vel),
+            mirror.action.of(state.joint_pos), mirror.action.of(state.joint_vel),
             state.ang_vel * torch.tensor(AXIAL), state.gravity * torch.tensor(POLAR),
             state.lin_vel * torch.tensor(POLAR),
         )  # fmt: skip
@@ -76,17 +77,18 @@ def test_the_image_of_an_observation_is_that_of_the_image(contract) -> None:
         row = here.build(state, command, torch.tensor([tick]), last, noise=False)
         seen = image.build(
             other, command * torch.tensor(COMMAND), torch.tensor([tick + half]),
-            mirror.action(last), noise=False,
+            mirror.action.of(last), noise=False,
         )  # fmt: skip
-        torch.testing.assert_close(mirror.observation(row), seen, atol=1e-6, rtol=0)
+        torch.testing.assert_close(mirror.observation.of(row), seen, atol=1e-6, rtol=0)
         assert not torch.allclose(row, seen)
 
 
 def test_the_image_of_the_image_is_the_same_again() -> None:
-    rows = torch.randn(5, 73 + len(PRIVILEGED))
-    assert torch.equal(MIRROR.critic(MIRROR.critic(rows)), rows)
-    assert torch.equal(MIRROR.critic(rows)[:, :73], MIRROR.observation(rows[:, :73]))
-    assert torch.equal(MIRROR.critic(rows)[:, 73 + 4], rows[:, 73 + 5])
+    rows = torch.randn(5, 73 + PRIVILEGED)
+    assert torch.equal(MIRROR.critic.of(MIRROR.critic.of(rows)), rows)
+    assert torch.equal(MIRROR.critic.of(rows)[:, :73], MIRROR.observation.of(rows[:, :73]))
+    left_foot, right_foot = 73 + 4, 73 + 5
+    assert torch.equal(MIRROR.critic.of(rows)[:, left_foot], rows[:, right_foot])
 
 
 def test_a_robot_that_is_not_the_same_on_both_sides_is_refused() -> None:

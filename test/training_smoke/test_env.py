@@ -25,7 +25,7 @@ def some_actions() -> torch.Tensor:
 def test_an_observation_is_73_wide_and_an_action_29(env: Any) -> None:
     observations = env.get_observations()
     assert observations['policy'].shape == (NUM_ENVS, 73)
-    assert observations['critic'].shape == (NUM_ENVS, 79)
+    assert observations['critic'].shape == (NUM_ENVS, 82)
     assert env.unwrapped.raw_action.shape == (NUM_ENVS, 29) == (NUM_ENVS, JOINTS)
     assert env.unwrapped.step_dt == pytest.approx(CONTRACT.step_dt)
 
@@ -89,10 +89,47 @@ def test_the_motors_have_the_contracts_gains_armature_and_limits(env: Any) -> No
     inner, data = env.unwrapped, env.unwrapped.robot.data
     assert tuple(inner.robot.joint_names[i] for i in inner._joints) == CONTRACT.joint_names
     for field, buffer in (
-        ('stiffness', data.joint_stiffness),
-        ('damping', data.joint_damping),
         ('armature', data.joint_armature),
         ('effort_limit_training', data.joint_effort_limits),
     ):
         found = buffer.torch[:, inner._joints].numpy()
         np.testing.assert_allclose(found, [CONTRACT.per_joint(field)] * NUM_ENVS, rtol=1e-6)
+
+
+def test_gains_trunks_and_soles_differ_from_robot_to_robot_within_bounds(env: Any) -> None:
+    inner, data = env.unwrapped, env.unwrapped.robot.data
+    for field, buffer in (('stiffness', data.joint_stiffness), ('damping', data.joint_damping)):
+        share = buffer.torch[:, inner._joints].numpy() / CONTRACT.per_joint(field)
+        assert (np.abs(share - 1.0) <= 0.1 + 1e-6).all(), field
+        assert (share[0] != share[1]).any(), field
+    [trunk], _ = inner.robot.find_bodies('torso_link')
+    masses = data.body_mass.torch[:, trunk]
+    assert masses[0] != masses[1]
+
+
+def test_an_observation_comes_with_that_of_the_tick_before(env: Any) -> None:
+    inner = env.unwrapped
+    observations, *_ = env.step(some_actions())
+    later, *_ = env.step(some_actions())
+    for i in range(NUM_ENVS):
+        new = inner.episode_length_buf[i] == 0
+        before = later['policy'][i] if new else observations['policy'][i]
+        assert torch.equal(later['previous'][i], before)
+
+
+def test_the_largest_kick_is_what_the_curriculum_allows(env: Any) -> None:
+    from g1_policy_node.training.env import PUSH_SPEED
+
+    inner, data = env.unwrapped, env.unwrapped.robot.data
+    ids = torch.tensor([0])
+    added = []
+    for _ in range(40):
+        env.reset()
+        before = data.root_lin_vel_w.torch.clone()
+        inner._push(ids)
+        change = data.root_lin_vel_w.torch - before
+        assert not change[1].any(), 'the other robot is left alone'
+        added.append(float(torch.linalg.vector_norm(change[0, :2])))
+    most = PUSH_SPEED * inner.refinement_share()
+    assert max(added) <= most + 1e-5
+    assert max(added) > 0.5 * most

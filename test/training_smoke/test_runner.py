@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from samples import CONTRACT
+from training_smoke.runs import NUM_ENVS
 
 from g1_policy_node.training.ppo_config import load_ppo_config
 from g1_policy_node.training.progress import EpisodeStatistics
@@ -47,6 +48,31 @@ def test_an_iteration_changes_every_layer_and_its_losses_are_finite(runner: Any)
     for old, new in zip(before, runner.alg.get_policy().parameters(), strict=True):
         assert not torch.equal(old, new)
     assert runner.iteration == 1
+
+
+def test_the_actor_is_the_same_in_the_mirror_after_learning(runner: Any) -> None:
+    for _ in range(2):
+        iterate(runner)
+    mirror, actor = runner.env.unwrapped.mirror, runner.alg.get_policy()
+    rows = torch.randn(20, 73)
+    with torch.no_grad():
+        mirrored = actor.mlp(mirror.observation.of(rows))
+        torch.testing.assert_close(mirrored, mirror.action.of(actor.mlp(rows)), atol=1e-5, rtol=0)
+
+
+def test_smoothness_is_the_mean_change_of_the_action_since_the_tick_before(runner: Any) -> None:
+    runner.roll_out(StageTimes('cpu', enabled=False), EpisodeStatistics(NUM_ENVS, 'cpu'))
+    batch = next(iter(runner.alg.storage.mini_batch_generator(1, 1)))
+    actor, rows = runner.alg.actor, batch.observations
+    with torch.no_grad():
+        actor(rows, stochastic_output=True)
+        found = runner.alg.symmetry.compute_loss(actor, batch, len(rows))
+        change = actor.mlp(rows['policy']) - actor.mlp(rows['previous'])
+    torch.testing.assert_close(found, change.abs().mean())
+    assert found > 0
+    share = runner.env.unwrapped.refinement_share()
+    assert runner.alg.symmetry.mirror_loss_coeff == pytest.approx(0.4 * share)
+    runner.alg.storage.clear()
 
 
 def test_a_restored_runner_has_the_very_weights_optimizer_and_iteration(
