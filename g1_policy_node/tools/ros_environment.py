@@ -1,4 +1,4 @@
-"""The environment of the ROS processes we start: their own domain, on this host alone."""
+"""The environment of the ROS processes we start: their own domain, this host, quick discovery."""
 
 import os
 import random
@@ -6,6 +6,9 @@ import sys
 from collections.abc import Container, Mapping, MutableMapping
 from pathlib import Path
 
+from g1_policy_node.paths import find_data
+
+FAST_DDS_PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
 DOMAINS = range(1, 102)
 """Domains whose ports stay below Linux's ephemeral range."""
 
@@ -14,6 +17,7 @@ def ros_environment(environment: Mapping[str, str] = os.environ) -> dict[str, st
     """Return `environment` with what is unset filled in; the user's own settings stay."""
     chosen = dict(environment)
     chosen.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    chosen.setdefault(FAST_DDS_PROFILES, str(find_data('config/fastdds.xml')))
     if 'ROS_DOMAIN_ID' not in chosen:
         chosen['ROS_DOMAIN_ID'] = str(free_domain(bound_udp_ports()))
     find_wheels(chosen)
