@@ -170,28 +170,31 @@ class ProcessSpec:
 
 def processes(options: Options) -> tuple[ProcessSpec, ...]:
     """Return what a walk starts, in this order; `options.run_dir` is the run's own folder."""
+    others = [_router(options)]
+    if options.sender == 'cmd_source':
+        others.append(_command_source(options))
+    if options.view:
+        others.append(_view(options))
+    if options.joy:
+        others.append(_node(options, 'joy_teleop', 'joy_teleop', 'joy_teleop', {}))
+    others.append(ProcessSpec('floor', f'{PACKAGE}.tools.floor', arguments=(options.run_dir,)))
     # First to start, so it is stopped last.
     specs = [_recorder(options)] if options.record else []
     if options.sim != 'none':
-        specs.append(simulator(options))
+        followers = [spec.node for spec in others if spec.parameters.get('use_sim_time')]
+        specs.append(simulator(options, followers))
     if options.interface:
         specs.append(bridge(options))
-    specs.append(_router(options))
-    if options.sender == 'cmd_source':
-        specs.append(_command_source(options))
-    if options.view:
-        specs.append(_view(options))
-    if options.joy:
-        specs.append(_node(options, 'joy_teleop', 'joy_teleop', 'joy_teleop', {}))
-    specs.append(ProcessSpec('floor', f'{PACKAGE}.tools.floor', arguments=(options.run_dir,)))
-    return tuple(specs)
+    return (*specs, *others)
 
 
-def simulator(options: Options) -> ProcessSpec:
-    """Return the simulator alone. It publishes /clock where the others are to follow it."""
+def simulator(options: Options, clock_listeners: Sequence[str] = ()) -> ProcessSpec:
+    """Return the simulator. Its /clock begins once the nodes `clock_listeners` listen to it."""
     parameters = _given(options, 'run_dir', 'policy')
     parameters['publish_clock'] = options.lockstep or options.use_sim_time
     parameters['lockstep'] = options.lockstep
+    if clock_listeners:
+        parameters['clock_listeners'] = list(clock_listeners)
     name = f'{options.sim}_sim'
     spec = _node(options, name, f'sim.{name}', 'g1_sim', parameters)
     if options.sim != 'isaac':

@@ -54,18 +54,17 @@ class CommandSource(Node):
         write_json(Path(self._run_dir, 'cmd.json'), part)
 
     def _on_mode(self, message: String) -> None:
-        self.player.hear(message.data, self._now())
+        self.player.hear(message.data)
         self._publish()
 
     def _publish(self) -> None:
+        now = self._tick_clock.now().nanoseconds
+        if not now:  # no /clock yet: RUN is counted, and commanded, from the first one on
+            return
         message = Twist()
-        velocity = self.player.velocity(self._now())
+        velocity = self.player.velocity(now)
         message.linear.x, message.linear.y, message.angular.z = velocity
         self._publisher.publish(message)
-
-    def _now(self) -> int:
-        now: int = self._tick_clock.now().nanoseconds
-        return now
 
     def _read_script(self) -> Script:
         vx = self._number('vx', 0.0, 'forward velocity, m/s')

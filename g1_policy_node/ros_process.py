@@ -1,6 +1,7 @@
 """A ROS process from start to exit code: signals, arguments, and one line for a mistake."""
 
 import math
+import os
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from g1_policy_node.fast_dds import use_sockets
 from g1_policy_node.types import UserError
 
 BAD_USAGE = 2
@@ -68,6 +70,7 @@ def run_ros_process(
 
 def _init(args: Sequence[str] | None) -> None:
     """Start rclpy, which would otherwise answer a mistyped argument with a traceback."""
+    use_sockets(os.environ)
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except rclpy_implementation.UnknownROSArgsError as error:

@@ -55,8 +55,8 @@ class Player:
     """Plays a script while the router is in RUN: zero before, over after `duration` s (0: never).
 
     `exit_code` is None until it is over: 0 after the duration, 1 once RUN ended in DAMP; `ended`
-    says why. `run_seconds` is how long RUN lasted until `last`, the newest `now` (ns) of RUN; None
-    if there was none.
+    says why. RUN counts from the first `velocity` asked for in it: `run_seconds` is how long it
+    lasted until `last`, the newest `now` (ns) of RUN; None if there was none.
     """
 
     def __init__(self, script: Script, duration: float) -> None:
@@ -66,22 +66,25 @@ class Player:
         self.ended = 'stopped'
         self.run_seconds = 0.0
         self.last: int | None = None
+        self._running = False
         self._run_since: int | None = None
 
-    def hear(self, mode: str, now: int) -> None:
+    def hear(self, mode: str) -> None:
         """Take the router's mode, as the text of its `~/mode`."""
         name = mode.partition(':')[0]
-        if name == Mode.DAMP.value and self._run_since is not None:
+        if name == Mode.DAMP.value and self._running:
             self._finish(1, mode)
-        elif name == Mode.RUN.value and self._run_since is None:
-            self._run_since = now
+        elif name == Mode.RUN.value:
+            self._running = True
         elif name not in _MOVING:
-            self._run_since = None
+            self._running, self._run_since = False, None
 
     def velocity(self, now: int) -> Velocity:
         """Return the command (vx, vy, wz) at this moment."""
-        if self._run_since is None:
+        if not self._running:
             return 0.0, 0.0, 0.0
+        if self._run_since is None:
+            self._run_since = now
         self.last = now
         # Simulated time can jump back; the script does not.
         self.run_seconds = max((now - self._run_since) / 1e9, 0.0)

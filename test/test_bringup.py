@@ -110,8 +110,18 @@ def test_all_nodes_agree_on_whose_time_it_is(options: Options, simulated: bool) 
     assert specs['policy_node'].parameters['use_sim_time'] is simulated
     assert specs['cmd_source'].parameters['use_sim_time'] is simulated
     assert specs['mujoco_sim'].parameters['publish_clock'] is simulated
-    # The simulator makes the time: it must not wait for it.
+    # The simulator makes the time: it must not wait for it, but for those who live by it.
     assert 'use_sim_time' not in specs['mujoco_sim'].parameters
+    followers = ['g1_policy', 'g1_cmd'] if simulated else None
+    assert specs['mujoco_sim'].parameters.get('clock_listeners') == followers
+
+
+def test_the_clock_waits_for_nobody_who_takes_no_time_from_it_and_for_nobody_alone() -> None:
+    options = Options(run_dir='/r', lockstep=True, view=True, record=True)
+    specs = by_name(options)
+    assert list(specs)[:3] == ['tape_recorder', 'mujoco_sim', 'policy_node']
+    assert specs['mujoco_sim'].parameters['clock_listeners'] == ['g1_policy']
+    assert 'clock_listeners' not in bringup.simulator(options).parameters
 
 
 def test_command_lines_run_our_modules_with_this_python() -> None:

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,10 @@ import pytest
 pytest.importorskip('rclpy')
 
 import rclpy
+from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Twist
 from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
 from g1_policy_node.newest import LATCHED_QOS, NewestMessage
@@ -49,6 +51,13 @@ def next_command(commands: NewestMessage[Twist], limit: float = 10.0) -> tuple[f
     raise AssertionError('no cmd_vel')
 
 
+def until(true: Callable[[], object], limit: float = 20.0) -> None:
+    deadline = time.monotonic() + limit
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 @pytest.mark.ros
 def test_it_commands_in_run_alone_ends_after_its_duration_and_says_so(
     router: Node, tmp_path: Path
@@ -67,6 +76,45 @@ def test_it_commands_in_run_alone_ends_after_its_duration_and_says_so(
     part = json.loads((tmp_path / 'cmd.json').read_text())
     assert (part['completed'], part['ended']) == (True, '1 s of RUN done')
     assert part['run_seconds'] == pytest.approx(1.0, abs=0.3)
+
+
+@pytest.mark.ros
+def test_without_a_clock_it_commands_nothing_and_counts_run_from_the_first_clock(
+    router: Node, tmp_path: Path
+) -> None:
+    mode = router.create_publisher(String, '~/mode', LATCHED_QOS)
+    clock = router.create_publisher(Clock, '/clock', 1)
+    commands = NewestMessage(router, Twist, 'cmd_vel')
+    mode.publish(String(data='RUN: auto_run'))
+
+    def tell(seconds: int) -> None:
+        clock.publish(Clock(clock=Time(sec=seconds)))
+
+    with start('vx:=1', 'duration:=5.0', 'use_sim_time:=true', f'run_dir:={tmp_path}') as process:
+        until(lambda: mode.get_subscription_count() and clock.get_subscription_count())
+        time.sleep(0.5)  # it has heard RUN by now
+        assert commands.take() is None
+        tell(100)
+        assert next_command(commands) == (1.0, 0.0, 0.0)
+        tell(104)
+        assert next_command(commands) == (1.0, 0.0, 0.0)
+        assert process.poll() is None
+        tell(105)
+        _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (0, '')
+    assert json.loads((tmp_path / 'cmd.json').read_text())['run_seconds'] == 5.0
+
+
+@pytest.mark.ros
+def test_damp_ends_it_without_a_clock_too(router: Node) -> None:
+    mode = router.create_publisher(String, '~/mode', LATCHED_QOS)
+    mode.publish(String(data='RUN: auto_run'))
+    with start('use_sim_time:=true') as process:
+        until(mode.get_subscription_count)
+        time.sleep(0.5)
+        mode.publish(String(data='DAMP: tilted'))
+        _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (1, 'cmd_source: RUN has ended: DAMP: tilted\n')
 
 
 @pytest.mark.ros

@@ -16,7 +16,8 @@ def written(folder: Path, text: str) -> Path:
 
 
 def running(player: Player) -> Player:
-    player.hear('RUN: requested', START)
+    player.hear('RUN: requested')
+    player.velocity(START)
     return player
 
 
@@ -53,9 +54,18 @@ def test_a_script_that_is_none_is_refused_with_the_reason(
 def test_the_command_is_zero_until_run() -> None:
     player = Player(constant(0.5, 0.0, 0.2), 0.0)
     assert player.velocity(START) == (0.0, 0.0, 0.0)
-    player.hear('READY: waits for ~/run', START)
+    player.hear('READY: waits for ~/run')
     assert player.velocity(START) == (0.0, 0.0, 0.0)
     assert running(player).velocity(START) == (0.5, 0.0, 0.2)
+
+
+def test_run_counts_from_the_first_velocity_asked_for_in_it() -> None:
+    player = Player(constant(0.5, 0.0, 0.0), 5.0)
+    player.hear('RUN: auto_run')
+    player.velocity(START)
+    assert player.run_seconds == 0.0
+    player.velocity(START + SECOND)
+    assert player.run_seconds == 1.0
 
 
 def test_it_is_over_exactly_after_its_seconds_of_run() -> None:
@@ -76,26 +86,27 @@ def test_without_a_duration_only_a_stop_ends_it_and_that_is_its_end() -> None:
 
 def test_damp_after_run_ends_it_at_once_with_the_routers_reason() -> None:
     player = running(Player(constant(0.5, 0.0, 0.0), 20.0))
-    player.hear('HOLD: joint_states is stale', START + SECOND)
-    player.hear('DAMP: joint_states is stale', START + 2 * SECOND)
+    player.hear('HOLD: joint_states is stale')
+    player.hear('DAMP: joint_states is stale')
     assert (player.exit_code, player.ended) == (1, 'DAMP: joint_states is stale')
     assert not player.completed
 
 
 def test_damp_before_run_does_not_end_it() -> None:
     player = Player(constant(0.5, 0.0, 0.0), 20.0)
-    player.hear('DAMP: e-stop requested', START)
+    player.hear('DAMP: e-stop requested')
     assert player.exit_code is None
 
 
 def test_a_hold_does_not_stop_the_clock_but_a_restarted_router_does() -> None:
     player = running(Player(constant(0.5, 0.0, 0.0), 5.0))
-    player.hear('HOLD: one sample late', START + SECOND)
-    player.hear('RUN: cause gone', START + SECOND)
+    player.hear('HOLD: one sample late')
+    player.hear('RUN: cause gone')
     player.velocity(START + 3 * SECOND)
     assert player.run_seconds == 3.0
-    player.hear('INACTIVE: not configured', START + 3 * SECOND)
-    player.hear('RUN: auto_run', START + 10 * SECOND)
+    player.hear('INACTIVE: not configured')
+    player.hear('RUN: auto_run')
+    player.velocity(START + 10 * SECOND)
     player.velocity(START + 11 * SECOND)
     assert player.run_seconds == 1.0
 

@@ -21,6 +21,7 @@ class SensorPublisher:
     """Turns snapshots into messages. The message objects are made once and reused."""
 
     def __init__(self, node: Node, joint_names: Sequence[str], with_clock: bool) -> None:
+        self._node = node
         self._joints_out = node.create_publisher(JointState, 'joint_states', SENSOR_QOS)
         self._imu_out = node.create_publisher(Imu, 'imu/data', SENSOR_QOS)
         self._odom_out = node.create_publisher(Odometry, 'odom', SENSOR_QOS)
@@ -30,6 +31,14 @@ class SensorPublisher:
         self._imu.header.frame_id = BASE_FRAME
         self._odom = Odometry(child_frame_id=BASE_FRAME)
         self._odom.header.frame_id = WORLD_FRAME
+
+    def deaf(self, listeners: Sequence[str]) -> list[str]:
+        """Return which of these nodes of this namespace are not known to listen to /clock."""
+        node, there = self._node, set()
+        for info in node.get_subscriptions_info_by_topic('/clock'):
+            if info.node_namespace == node.get_namespace():
+                there.add(info.node_name)
+        return [name for name in listeners if name not in there]
 
     def publish(self, snapshot: Snapshot, stamp_ns: int) -> None:
         """Publish the sensors of an instant, stamped with ns of ROS time."""

@@ -14,7 +14,13 @@ BASE_HZ = 200
 """Physics steps per second, as in training; a higher sensor rate raises it."""
 
 
-_KINDS = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'a text'}
+_KINDS = {
+    bool: 'true or false',
+    int: 'a whole number',
+    float: 'a number',
+    str: 'a text',
+    list: 'a list of texts',
+}
 
 
 class _Row(NamedTuple):
@@ -29,6 +35,7 @@ PARAMETERS: dict[str, _Row] = {
     'rate': _Row(200, 'sensor messages per second; above 200 the physics keeps up', 50, 1000),
     'hoist': _Row('auto', 'auto: follows the mode of the policy node; manual: ~/hoist; or none'),
     'publish_clock': _Row(False, 'publish /clock, and stamp everything with simulated time'),
+    'clock_listeners': _Row([''], 'nodes of this namespace that /clock waits for at the start'),
     'lockstep': _Row(False, 'advance one tick per command; needs publish_clock'),
     'lockstep_timeout': _Row(1.0, 'longest wait for a command in lock-step, s', 0.01, 60.0),
     'command_timeout': _Row(0.1, 'silence after which the motors damp, s', 0.02, 1.0),
@@ -46,6 +53,7 @@ class SimSettings:
     rate: int
     hoist: str
     publish_clock: bool
+    clock_listeners: tuple[str, ...]
     lockstep: bool
     lockstep_timeout: float
     command_timeout: float
@@ -69,11 +77,14 @@ def read_settings(node: Node) -> SimSettings:
             raise UserError(f'parameter {name} does not exist (there are: {there})')
     values = {name: _declare(node, name, row) for name, row in PARAMETERS.items()}
     values['run_dir'] = Path(values['run_dir']) if values['run_dir'] else None
+    values['clock_listeners'] = tuple(name for name in values['clock_listeners'] if name)
     s = SimSettings(**values)
     if s.hoist not in HOISTS:
         raise UserError(f'parameter hoist: {s.hoist!r} is none of {", ".join(HOISTS)}')
     if s.lockstep and not s.publish_clock:
         raise UserError('parameter lockstep needs publish_clock: it advances simulated time')
+    if s.clock_listeners and not s.publish_clock:
+        raise UserError('parameter clock_listeners needs publish_clock: they listen to /clock')
     if s.physics_hz % s.rate:
         raise UserError(f'parameter rate: {s.rate} Hz does not divide {BASE_HZ} Hz of physics')
     return s
@@ -95,7 +106,7 @@ def _declare(node: Node, name: str, row: _Row) -> Any:
     value = row.default if given is None else given.value
     if kind is float and type(value) is int:
         value = float(value)
-    if type(value) is not kind:
+    if type(value) is not kind or (kind is list and not all(type(v) is str for v in value)):
         raise UserError(f'parameter {name}: expected {_KINDS[kind]}, got {value!r}')
     if row.lower is not None and row.upper is not None and not row.lower <= value <= row.upper:
         raise UserError(f'parameter {name}: {value} is outside {row.lower:g} to {row.upper:g}')

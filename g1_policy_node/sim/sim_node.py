@@ -28,6 +28,9 @@ _RUNNING = frozenset({Mode.RUN, Mode.HOLD})
 _SLOW = 0.95
 """A real-time factor below this is worth a warning."""
 _PACE_WINDOW_S = 5
+_LOOK_PERIOD_S = 0.02
+_LISTENERS_LIMIT_S = 15.0
+"""Longest wait for those who live by /clock: some of DDS's announcements, one every 3 s."""
 
 
 class SimNode:
@@ -68,6 +71,7 @@ class SimNode:
 
     def run(self) -> None:
         """Simulate until `stop`: in real time, or in lock-step with the commands."""
+        self._wait_for_listeners()
         self._began_ns = self._pace_checked_ns = time.monotonic_ns()
         self._pace.restart()
         while not self._stopping.is_set():
@@ -179,6 +183,19 @@ class SimNode:
             hoisted=self._robot.hoisted,
             running=self._mode in _RUNNING,
         )
+
+    def _wait_for_listeners(self) -> None:
+        """Keep time from running while who lives by it does not hear it, within the limit."""
+        deadline = time.monotonic() + _LISTENERS_LIMIT_S
+        while deaf := self._sensors.deaf(self._settings.clock_listeners):
+            if time.monotonic() >= deadline:
+                missing = f'not listening to /clock: {", ".join(deaf)}'
+                self._node.get_logger().warning(
+                    f'after {_LISTENERS_LIMIT_S:g} s {missing}; it runs anyway'
+                )
+                return
+            if self._stopping.wait(_LOOK_PERIOD_S):
+                return
 
     def _wait_for_command(self) -> None:
         """Sleep until a command lets simulated time go on, or for `lockstep_timeout` at most."""

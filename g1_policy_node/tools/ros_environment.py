@@ -1,10 +1,12 @@
-"""The environment of the ROS processes we start: their own domain, on this host alone."""
+"""The environment of the ROS processes we start: their own domain, this host, quick discovery."""
 
 import os
 import random
 import sys
 from collections.abc import Container, Mapping, MutableMapping
 from pathlib import Path
+
+from g1_policy_node.fast_dds import DISCOVERY_RANGE, use_sockets
 
 DOMAINS = range(1, 102)
 """Domains whose ports stay below Linux's ephemeral range."""
@@ -13,7 +15,8 @@ DOMAINS = range(1, 102)
 def ros_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return `environment` with what is unset filled in; the user's own settings stay."""
     chosen = dict(environment)
-    chosen.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    chosen.setdefault(DISCOVERY_RANGE, 'LOCALHOST')
+    use_sockets(chosen)
     if 'ROS_DOMAIN_ID' not in chosen:
         chosen['ROS_DOMAIN_ID'] = str(free_domain(bound_udp_ports()))
     find_wheels(chosen)

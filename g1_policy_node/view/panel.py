@@ -1,4 +1,4 @@
-"""The panel beside the robot: figures, buttons, sliders for the command, small plots."""
+"""The panels beside the robot: one to drive with, and one to read, with plots and figures."""
 
 import queue
 from collections import deque
@@ -47,17 +47,24 @@ class Panel:
     ) -> None:
         self._gui = gui = server.gui
         gui.configure_theme(control_width='medium', show_logo=False, show_share_button=False)
+        gui.main_panel.dock_right()
         self.pressed: queue.SimpleQueue[Button] = queue.SimpleQueue()
+        self._add_estop()
         self._status = gui.add_markdown('')
         self._add_buttons()
         self._answer = gui.add_markdown('')
         self._sliders = self._add_sliders(limits, command) if drives else []
         self._history: deque[tuple[float, ...]] = deque()
-        self._plots = [
-            self._add_plot('vx, m/s', '#1c7ed6', limits.lin_vel_x),
-            self._add_plot('wz, rad/s', '#e8590c', limits.ang_vel_z),
-        ]
-        self._figures = gui.add_markdown('')
+        # A panel of its own is folded away on a phone, which leaves room for the robot.
+        reading = gui.add_panel()
+        reading.dock_below(gui.main_panel)
+        with reading.add_tab('Plots'):
+            self._plots = [
+                self._add_plot('vx, m/s', '#1c7ed6', limits.lin_vel_x),
+                self._add_plot('wz, rad/s', '#e8590c', limits.ang_vel_z),
+            ]
+        with reading.add_tab('Figures'):
+            self._figures = gui.add_markdown('')
 
     def command(self) -> Velocity | None:
         """Return the velocity that the sliders ask for; None where there are none."""
@@ -79,11 +86,10 @@ class Panel:
         """Show the newest mode and figures."""
         colour = _COLOURS.get(snapshot.mode, 'gray')
         mode = snapshot.mode or 'no mode heard yet'
-        kept = f'{snapshot.figures.get("rate_hz", _UNHEARD)} Hz, {_missed(snapshot, floor)}'
-        self._status.content = (
-            f'## <span style="color:{colour}">{mode}</span>\n{snapshot.reason}\n\n{kept}'
-        )
-        self._figures.content = _figures(snapshot)
+        rate, missed = (snapshot.figures.get(n, _UNHEARD) for n in ('rate_hz', 'deadline_misses'))
+        told = ', '.join(filter(None, (f'{rate} Hz', f'{missed} missed', snapshot.reason)))
+        self._status.content = f'## <span style="color:{colour}">{mode}</span>\n{told}'
+        self._figures.content = _figures(snapshot, floor)
 
     def plot(self, now: float, snapshot: Snapshot) -> None:
         """Add the newest command and velocity to the plots; `now` in s."""
@@ -96,9 +102,11 @@ class Panel:
         for plot, axis in zip(self._plots, (0, 2), strict=True):
             plot.data = _series(rows[:, 0] - now, rows[:, 1 + axis], rows[:, 4 + axis])
 
-    def _add_buttons(self) -> None:
+    def _add_estop(self) -> None:
         estop = self._gui.add_button(Button.ESTOP.value, hint=_ESTOP_HINT, color='red')
         estop.on_click(lambda _: self.pressed.put(Button.ESTOP))
+
+    def _add_buttons(self) -> None:
         others = tuple(button.value for button in Button if button is not Button.ESTOP)
         group = self._gui.add_button_group('', others, hint=_HINT)
         group.on_click(lambda event: self.pressed.put(Button(event.target.value)))
@@ -128,7 +136,7 @@ class Panel:
             scales={'x': {'time': False, 'range': (-PLOT_SECONDS, 0.0)}, 'y': {'range': y_range}},
             title=f'{title} (dashed: command)',
             legend={'show': False},
-            height=120,
+            height=100,
         )
 
 
@@ -136,13 +144,7 @@ def _series(*columns: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     return tuple(np.ascontiguousarray(column) for column in columns)
 
 
-def _missed(snapshot: Snapshot, floor: tuple[int, int] | None) -> str:
-    misses, slots = (snapshot.figures.get(n, _UNHEARD) for n in ('deadline_misses', 'slots'))
-    beside = f'{floor[1]} of {floor[0]}' if floor else _UNHEARD
-    return f'missed {misses} of {slots} slots; floor {beside}'
-
-
-def _figures(snapshot: Snapshot) -> str:
+def _figures(snapshot: Snapshot, floor: tuple[int, int] | None) -> str:
     figures = snapshot.figures
 
     def get(name: str) -> str:
@@ -151,6 +153,8 @@ def _figures(snapshot: Snapshot) -> str:
     counts = {k.removeprefix('count.'): v for k, v in figures.items() if k.startswith('count.')}
     counted = ', '.join(f'{name} {count}' for name, count in counts.items() if count != '0')
     rows = {
+        'missed slots': f'{get("deadline_misses")} of {get("slots")}',
+        'missed by the floor': f'{floor[1]} of {floor[0]}' if floor else _UNHEARD,
         'lateness p99': f'{get("lateness_ms.p99")} ms',
         'sensor to command p99': f'{get("sensor_to_command_ms.p99")} ms',
         'safety': counted or (_UNHEARD if not figures else 'nothing to report'),

@@ -42,6 +42,7 @@ class RobotScene:
         server.scene.configure_default_lights(cast_shadow=False)
         server.initial_camera.position = (1.8, -1.5, 1.0)
         server.initial_camera.look_at = (0.0, 0.0, 0.6)
+        server.on_client_connect(_look_from_a_phone)
         self._ground = server.scene.add_grid('/ground', infinite_grid=True, fade_distance=20.0)
         self._bodies = {
             body: server.scene.add_frame(f'/robot/{self._model.body(body).name}', show_axes=False)
@@ -88,6 +89,13 @@ class RobotScene:
             position=model.geom_pos[geom],
             wxyz=model.geom_quat[geom],
         )
+
+
+def _look_from_a_phone(client: viser.ClientHandle) -> None:
+    """Show the robot further up on an upright screen: the lower part is the panel's."""
+    camera = client.camera
+    if camera.image_height > camera.image_width:
+        camera.look_at = (0.0, 0.0, 0.2)
 
 
 def _mesh(model: mujoco.MjModel, mesh: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

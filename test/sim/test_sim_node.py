@@ -27,6 +27,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from g1_policy_node.contract import Contract
+from g1_policy_node.sim import sim_node
 from g1_policy_node.sim.protocol import Robot
 from g1_policy_node.sim.settings import PARAMETERS, SimSettings
 from g1_policy_node.sim.sim_node import SimNode
@@ -102,7 +103,7 @@ class World:
         self, contract: Contract, make_robot: Callable[[float], Robot], **parameters: Any
     ) -> None:
         values = {name: row.default for name, row in PARAMETERS.items()}
-        values['run_dir'] = None
+        values.update(run_dir=None, clock_listeners=())
         settings = SimSettings(**(values | parameters))
         rclpy.init()
         self.robot = make_robot(1.0 / settings.physics_hz)
@@ -114,13 +115,22 @@ class World:
         self._executors[1].add_node(self.partner.node)
         targets = [executor.spin for executor in self._executors]
         self._threads = [threading.Thread(target=t, daemon=True) for t in (*targets, self.sim.run)]
+        self.physics = self._threads[-1]
         for thread in self._threads:
             thread.start()
-        assert wait_until(self.partner.connected)
+        if not settings.clock_listeners:
+            assert wait_until(self.partner.connected)
 
     @property
     def fallen(self) -> bool:
         return not self.robot.hoisted and self.robot.snapshot().fallen
+
+    def listen(self, name: str, **options: str) -> list[Any]:
+        """Add a node that listens to /clock as one under `use_sim_time` does."""
+        node, heard = rclpy.create_node(name, **options), []
+        node.create_subscription(Clock, '/clock', heard.append, EVERY_SENSOR)
+        self._executors[1].add_node(node)
+        return heard
 
     def close(self) -> None:
         self.sim.stop()
@@ -185,6 +195,42 @@ def test_lockstep_runs_freely_again_without_commands_and_damps_in_its_own_time(
     assert 60 * MS <= following[-1] - stamp <= 120 * MS
     assert rows['damping'][-1]
     assert np.isnan(rows['target'][-1]).all()
+
+
+WAITING = {'publish_clock': True, 'lockstep': True, 'clock_listeners': ('g1_policy', 'g1_cmd')}
+"""The partner is the first of the two."""
+
+
+def test_time_begins_once_all_its_listeners_are_there_and_strangers_do_not_count(
+    open_world: Any,
+) -> None:
+    world = open_world(**WAITING)
+    world.listen('stranger')
+    world.listen('g1_cmd', namespace='another_robot')
+    assert wait_until(lambda: world.partner.node.count_subscribers('/clock') == 3)
+    time.sleep(0.5)
+    assert world.sim.facts()['seconds'] == 0.0
+    heard = world.listen('g1_cmd')
+    assert wait_until(lambda: bool(heard))
+    assert ns(heard[0].clock) == 5 * MS  # the very first step
+
+
+def test_listeners_that_never_come_are_named_in_one_warning_and_time_begins(
+    open_world: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sim_node, '_LISTENERS_LIMIT_S', 0.25)
+    world = open_world(**WAITING)
+    assert wait_until(lambda: world.partner.clock() > 0)
+    warnings = [line for line in capfd.readouterr().err.splitlines() if '[WARN]' in line]
+    assert len(warnings) == 1
+    assert warnings[0].endswith(': after 0.25 s not listening to /clock: g1_cmd; it runs anyway')
+
+
+def test_a_stop_ends_the_wait_for_listeners(open_world: Any) -> None:
+    world = open_world(**WAITING)
+    world.sim.stop()
+    assert wait_until(lambda: not world.physics.is_alive())
+    assert world.partner.clock() == 0
 
 
 def test_same_commands_in_lockstep_give_the_same_motion_bit_for_bit(open_world: Any) -> None:
@@ -368,6 +414,9 @@ def test_a_signal_ends_it_without_a_traceback_and_it_leaves_its_part(
         ('hoist:=maybe', "parameter hoist: 'maybe' is none of auto, manual, none"),
         ('hoists:=auto', 'parameter hoists does not exist'),
         ('lockstep:=true', 'parameter lockstep needs publish_clock'),
+        ('clock_listeners:=[a]', 'parameter clock_listeners needs publish_clock'),
+        ('clock_listeners:=2', 'parameter clock_listeners: expected a list of texts, got 2'),
+        ('clock_listeners:=[1, 2]', 'parameter clock_listeners: expected a list of texts, got'),
         ('policy:=/nowhere', '/nowhere'),
         ('run_dir:=/dev/null/runs', 'run_dir: /dev/null/runs cannot be made'),
         ('seed:=[1', 'failed to initialize rcl'),

@@ -9,13 +9,15 @@ def test_a_users_own_settings_stay() -> None:
         'ROS_DOMAIN_ID': '7',
         'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SUBNET',
         'AMENT_PREFIX_PATH': '/opt/ros/jazzy',
+        'FASTRTPS_DEFAULT_PROFILES_FILE': '/etc/mine.xml',
+        'FASTDDS_BUILTIN_TRANSPORTS': 'DEFAULT',
     }
     assert ros_environment(own) == own
 
 
 def test_what_is_unset_keeps_the_run_to_this_host_and_to_itself() -> None:
     chosen = ros_environment({})
-    assert chosen['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
+    assert Path(chosen['FASTRTPS_DEFAULT_PROFILES_FILE']).name == 'fastdds.xml'
     assert int(chosen['ROS_DOMAIN_ID']) in DOMAINS
     wheels = Path(sys.prefix, 'share', 'ament_index').is_dir()
     assert chosen.get('AMENT_PREFIX_PATH') == (sys.prefix if wheels else None)
