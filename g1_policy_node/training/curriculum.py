@@ -5,7 +5,9 @@ from torch import Tensor
 
 from g1_policy_node.contract import Contract
 
-FIRST_SHARE = 0.3
+FIRST_SHARE = 0.6
+"""Of the range of commands, at the start. From 0.3 the first policies learned to stand still."""
+
 FULL_AFTER = 7200
 """Environment steps until the whole range of commands is asked for: 300 iterations of 24."""
 
@@ -18,9 +20,9 @@ SINGLE_SHARE = 0.3
 SINGLE_AXES = (0.5, 0.25, 0.25)
 """Of these, how many are of vx, vy and yaw rate."""
 
-REFINED_AFTER = 16800
-"""Environment steps until kicks, the refining rewards and the smoothness are asked for in full:
-700 iterations. They grow from their first share once the whole range of commands is in use."""
+REFINED_FROM, REFINED_AFTER = 14400, 24000
+"""Environment steps between which refinement grows from none to all of it: from iteration 600,
+when it walks, to 1,000."""
 
 
 def command_share(steps: int) -> float:
@@ -29,9 +31,11 @@ def command_share(steps: int) -> float:
 
 
 def refinement_share(steps: int) -> float:
-    """Return the share of the largest kick and of the refining rewards after `steps`."""
-    part = (steps - FULL_AFTER) / (REFINED_AFTER - FULL_AFTER)
-    return min(1.0, FIRST_SHARE + (1.0 - FIRST_SHARE) * max(0.0, part))
+    """Return how much is asked for, after `steps`, of what only a robot that walks can give.
+
+    Larger kicks, less power and torque, smooth actions, and no exploration for its own sake.
+    """
+    return min(1.0, max(0.0, (steps - REFINED_FROM) / (REFINED_AFTER - REFINED_FROM)))
 
 
 class CommandSampler:

@@ -33,8 +33,8 @@ FALLEN_GRAVITY_Z = -0.7
 COMMAND_PERIOD_S = 10.0
 PUSH_PERIOD_S = 3.5
 PUSH_SHARE = 0.7
-PUSH_SPEED = 1.7
-"""Of the times at which a robot may be kicked, and the largest kick, m/s."""
+PUSH_SPEED, REFINED_PUSH_SPEED = 0.6, 1.7
+"""Of the times at which a robot may be kicked, and the largest kick at first and at last, m/s."""
 STRIDE_S = 0.8
 """What the velocity is averaged over, by a first-order low pass."""
 START_JOINT_SPREAD = 0.05
@@ -92,7 +92,7 @@ class G1WalkEnv(DirectRLEnv):
         )
 
     def refinement_share(self) -> float:
-        """Return how much of kicks, refining rewards and smoothness is asked for by now."""
+        """Return how much of what refines a walk is asked for by now."""
         return refinement_share(self.common_step_counter)
 
     def _pre_physics_step(self, actions: Tensor) -> None:
@@ -224,7 +224,8 @@ class G1WalkEnv(DirectRLEnv):
             [data.root_lin_vel_w.torch[ids], data.root_ang_vel_w.torch[ids]], dim=-1
         )
         size, turn = torch.rand(2, len(ids), device=self.device)
-        most, angle = PUSH_SPEED * self.refinement_share(), 2 * torch.pi * turn
+        angle = 2 * torch.pi * turn
+        most = PUSH_SPEED + self.refinement_share() * (REFINED_PUSH_SPEED - PUSH_SPEED)
         velocity[:, :2] += most * size[:, None] * torch.stack([angle.cos(), angle.sin()], dim=-1)
         self.robot.write_root_velocity_to_sim_index(root_velocity=velocity, env_ids=ids)
 

@@ -1,5 +1,6 @@
-"""What is not perfect about each robot in training, drawn anew for every episode: its sensors and
-how late its joints get their targets. Needs torch alone.
+"""What is not perfect about a robot in training, drawn anew for every episode.
+
+Its sensors, and how late its joints get their targets. Needs torch alone.
 """
 
 import torch

@@ -1,5 +1,6 @@
-"""How the physics of one robot differs from the next in training, so that the real one is one of
-them. Isaac Lab's own event terms draw it once, when the simulation starts.
+"""How the physics of one robot differs from the next in training: the real one is one of them.
+
+Isaac Lab's own event terms draw it once, when the simulation starts.
 """
 
 from isaaclab.envs import mdp

@@ -41,6 +41,7 @@ class Runner(OnPolicyRunner):
         inner = env.unwrapped
         make_symmetric(self.alg.actor, self.alg.critic, inner.mirror)
         self.alg.symmetry = Smoothness(smoothness, inner.refinement_share)
+        self._entropy_coef = self.alg.entropy_coef
 
     def start(self) -> None:
         """Begin: robots at random points of their episodes, all processes with equal weights."""
@@ -101,6 +102,8 @@ class Runner(OnPolicyRunner):
         before = copy.deepcopy(self.state({}))
         try:
             with times.stage('update'):
+                left = 1.0 - self.env.unwrapped.refinement_share()
+                self.alg.entropy_coef = self._entropy_coef * left
                 losses: dict[str, float] = self.alg.update()
                 losses['smoothness'] = losses.pop('symmetry')
         except (RuntimeError, ValueError) as error:

@@ -1,9 +1,9 @@
 """A loss for how far the action moves from one tick to the next, sensor noise included.
 
 As a reward it would mostly punish exploration, which moves the action far more. The loss looks at
-the mean action alone, of two ticks that follow each other. Mysore et al., "Regularizing Action
-Policies for Smooth Control with Reinforcement Learning", ICRA 2021: there as a square; the absolute
-value leaves a stumbling robot its quick step and presses on what moves all the time.
+the mean action alone, of two ticks that follow each other, as in Mysore et al., "Regularizing
+Action Policies for Smooth Control with Reinforcement Learning", ICRA 2021. There it is a square;
+the absolute value leaves a stumbling robot its quick step and presses on what moves all the time.
 """
 
 from collections.abc import Callable

@@ -1,14 +1,15 @@
-"""Networks that treat left and right alike: the image of what they see gives the image of what
-they answer, exactly and from the first iteration on.
+"""Networks that treat left and right alike, exactly and from the first iteration on.
 
-A robot that is the same on both sides then walks no better to one than to the other, and drifts to
-neither. Of each hidden layer the second half mirrors the first, so that the network is a plain MLP
-for whoever runs it. Su et al., "Leveraging Symmetry in RL-based Legged Locomotion Control", IROS
-2024, found that it walks straighter than what merely learns from mirrored data.
+The image of what they see gives the image of what they answer. A robot that is the same on both
+sides then walks no better to one than to the other, and drifts to neither. Of each hidden layer the
+second half mirrors the first; for whoever runs it the network is a plain MLP. Su et al.,
+"Leveraging Symmetry in RL-based Legged Locomotion Control", IROS 2024, compare this with learning
+from mirrored data.
 """
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from g1_policy_node.training.mirror import Image, Mirror
 
 
-def make_symmetric(actor: nn.Module, critic: nn.Module, mirror: Mirror) -> None:
+def make_symmetric(actor: Any, critic: Any, mirror: Mirror) -> None:
     """Make and keep an actor and a critic of rsl_rl symmetric, as networks are when they are new.
 
     Their parameters are averaged with their images, and so is every gradient from now on. As

@@ -5,22 +5,23 @@ from samples import CONTRACT
 
 from g1_policy_node.training.curriculum import (
     FIRST_SHARE,
-    FULL_AFTER,
     REFINED_AFTER,
+    REFINED_FROM,
     CommandSampler,
     command_share,
     refinement_share,
 )
 
 
-def test_commands_grow_first_and_kicks_after_them() -> None:
+def test_commands_grow_first_and_refinement_comes_after_them() -> None:
     steps = range(0, REFINED_AFTER + 1, 600)
     commands, refinement = [command_share(k) for k in steps], [refinement_share(k) for k in steps]
-    for shares in (commands, refinement):
-        assert shares == sorted(shares)
-        assert (shares[0], shares[-1]) == (FIRST_SHARE, 1.0)
-    assert command_share(FULL_AFTER) == 1.0
-    assert refinement_share(FULL_AFTER) == FIRST_SHARE
+    assert commands == sorted(commands)
+    assert refinement == sorted(refinement)
+    assert (commands[0], refinement[0]) == (FIRST_SHARE, 0.0)
+    assert (commands[-1], refinement[-1]) == (1.0, 1.0)
+    assert command_share(REFINED_FROM) == 1.0
+    assert refinement_share(REFINED_FROM) == 0.0
 
 
 def test_commands_stay_in_range_and_some_are_along_one_axis_or_none() -> None:

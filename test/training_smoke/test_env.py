@@ -10,7 +10,7 @@ from samples import CONTRACT
 from training_smoke.runs import NUM_ENVS
 
 from g1_policy_node.observation import ObservationBuilder, projected_gravity
-from g1_policy_node.training.curriculum import command_share
+from g1_policy_node.training.curriculum import REFINED_AFTER, command_share
 from g1_policy_node.types import RobotState
 
 pytestmark = pytest.mark.timeout(600)
@@ -117,19 +117,23 @@ def test_an_observation_comes_with_that_of_the_tick_before(env: Any) -> None:
         assert torch.equal(later['previous'][i], before)
 
 
-def test_the_largest_kick_is_what_the_curriculum_allows(env: Any) -> None:
-    from g1_policy_node.training.env import PUSH_SPEED
+def test_the_largest_kick_is_what_the_curriculum_allows(
+    env: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from g1_policy_node.training.env import PUSH_SPEED, REFINED_PUSH_SPEED
 
     inner, data = env.unwrapped, env.unwrapped.robot.data
-    ids = torch.tensor([0])
-    added = []
-    for _ in range(40):
-        env.reset()
-        before = data.root_lin_vel_w.torch.clone()
-        inner._push(ids)
-        change = data.root_lin_vel_w.torch - before
-        assert not change[1].any(), 'the other robot is left alone'
-        added.append(float(torch.linalg.vector_norm(change[0, :2])))
-    most = PUSH_SPEED * inner.refinement_share()
-    assert max(added) <= most + 1e-5
-    assert max(added) > 0.5 * most
+    largest = []
+    for steps in (0, REFINED_AFTER):
+        monkeypatch.setattr(inner, 'common_step_counter', steps)
+        added = []
+        for _ in range(40):
+            env.reset()
+            before = data.root_lin_vel_w.torch.clone()
+            inner._push(torch.tensor([0]))
+            change = data.root_lin_vel_w.torch - before
+            assert not change[1].any(), 'the other robot is left alone'
+            added.append(float(torch.linalg.vector_norm(change[0, :2])))
+        largest.append(max(added))
+    assert 0.5 * PUSH_SPEED < largest[0] <= PUSH_SPEED + 1e-5
+    assert PUSH_SPEED < largest[1] <= REFINED_PUSH_SPEED + 1e-5

@@ -8,6 +8,7 @@ import torch
 from samples import CONTRACT
 from training_smoke.runs import NUM_ENVS
 
+from g1_policy_node.training.curriculum import REFINED_AFTER
 from g1_policy_node.training.ppo_config import load_ppo_config
 from g1_policy_node.training.progress import EpisodeStatistics
 from g1_policy_node.training.stage_times import StageTimes
@@ -70,9 +71,19 @@ def test_smoothness_is_the_mean_change_of_the_action_since_the_tick_before(runne
         change = actor.mlp(rows['policy']) - actor.mlp(rows['previous'])
     torch.testing.assert_close(found, change.abs().mean())
     assert found > 0
-    share = runner.env.unwrapped.refinement_share()
-    assert runner.alg.symmetry.mirror_loss_coeff == pytest.approx(0.4 * share)
     runner.alg.storage.clear()
+
+
+def test_refinement_brings_smoothness_in_and_takes_exploration_out(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, weights = load_ppo_config('', CONTRACT), []
+    for steps in (0, REFINED_AFTER):
+        monkeypatch.setattr(runner.env.unwrapped, 'common_step_counter', steps)
+        iterate(runner)
+        weights.append((runner.alg.symmetry.mirror_loss_coeff, runner.alg.entropy_coef))
+    smooth, explore = config['smoothness_loss_coeff'], config['algorithm']['entropy_coef']
+    assert weights == [(0.0, explore), (smooth, 0.0)]
 
 
 def test_a_restored_runner_has_the_very_weights_optimizer_and_iteration(
