@@ -1,8 +1,8 @@
 """Networks that treat left and right alike, exactly and from the first iteration on.
 
 The image of what they see gives the image of what they answer. A robot that is the same on both
-sides then walks no better to one than to the other, and drifts to neither. Of each hidden layer the
-second half mirrors the first; for whoever runs it the network is a plain MLP. Su et al.,
+sides then walks no better to one than to the other, and drifts to neither. Of each hidden layer
+the second half mirrors the first; for whoever runs it the network is a plain MLP. Su et al.,
 "Leveraging Symmetry in RL-based Legged Locomotion Control", IROS 2024, compare this with learning
 from mirrored data.
 """
