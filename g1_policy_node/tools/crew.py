@@ -11,7 +11,10 @@ from types import TracebackType
 from g1_policy_node.bringup import ProcessSpec, command_line
 
 GRACE = 3.0
-"""Seconds between SIGINT and SIGKILL."""
+"""Seconds between SIGINT and SIGABRT, at which Python writes down where each thread is."""
+
+_LAST_WORDS = 0.5
+"""Seconds between SIGABRT and SIGKILL."""
 
 _WARNINGS = ('[WARN]', '[ERROR]', '[FATAL]')
 _PR_SET_PDEATHSIG = 1
@@ -48,15 +51,18 @@ class Member:
         return self.process.poll()
 
     def stop(self) -> bool:
-        """Send SIGINT, and SIGKILL after GRACE; return whether SIGINT was enough."""
-        if self.exit_code is not None:
+        """Send SIGINT, and what ends it after GRACE; return whether SIGINT was enough."""
+        if self.exit_code is not None or self._ends(signal.SIGINT, GRACE):
             return True
-        os.killpg(self.process.pid, signal.SIGINT)
+        if not self._ends(signal.SIGABRT, _LAST_WORDS):
+            self._ends(signal.SIGKILL, None)
+        return False
+
+    def _ends(self, number: signal.Signals, within: float | None) -> bool:
+        os.killpg(self.process.pid, number)
         try:
-            self.process.wait(GRACE)
+            self.process.wait(within)
         except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
             return False
         return True
 
@@ -87,6 +93,7 @@ class Crew:
         self._environment = {
             **environment,
             'PYTHONUNBUFFERED': '1',
+            'PYTHONFAULTHANDLER': '1',
             'RCUTILS_COLORIZED_OUTPUT': '0',
             'ROS_LOG_DIR': str(self._log_dir / 'ros'),
         }

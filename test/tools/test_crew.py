@@ -61,14 +61,27 @@ def test_an_exception_inside_leaves_no_process(tmp_path: Path) -> None:
     assert crew.members[0].exit_code is not None
 
 
-def test_one_that_ignores_the_signal_is_killed_and_named(
+def test_one_that_ignores_the_signal_is_ended_named_and_says_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crew_module, 'GRACE', 0.2)
     with crew_of(tmp_path, OBEDIENT, STUBBORN) as crew:
         until(lambda: len(list(tmp_path.glob('*.ready'))) == 2)
         assert crew.stop() == ['p1']
-    assert [member.exit_code for member in crew.members] == [0, -signal.SIGKILL]
+    assert [member.exit_code for member in crew.members] == [0, -signal.SIGABRT]
+    where = f'File "{tmp_path}/p1.py", line 6 in <module>'
+    assert any(where in line for line in crew.members[1].tail(5))
+
+
+def test_one_that_is_frozen_is_killed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew_module, 'GRACE', 0.2)
+    with crew_of(tmp_path, OBEDIENT) as crew:
+        until(lambda: (tmp_path / 'p0.ready').exists())
+        os.kill(crew.members[0].process.pid, signal.SIGSTOP)
+        assert crew.stop() == ['p0']
+    assert crew.members[0].exit_code == -signal.SIGKILL
 
 
 def test_the_one_that_failed_is_told_apart_with_its_last_lines(tmp_path: Path) -> None:
