@@ -120,6 +120,7 @@ class World:
             thread.start()
         if not settings.clock_listeners:
             assert wait_until(self.partner.connected)
+            assert not settings.publish_clock or wait_until(self.partner.clock)
 
     @property
     def fallen(self) -> bool:
