@@ -44,21 +44,23 @@ def test_a_payload_beyond_the_capacity_is_refused() -> None:
         Slot().write(bytes(CAPACITY + 1))
 
 
-def test_a_writer_stopped_half_way_leaves_nothing_to_take_and_the_next_one_heals_it() -> None:
+@pytest.mark.parametrize('before', [1, 2])
+def test_a_writer_stopped_half_way_leaves_the_last_whole_payload(before) -> None:
     slot = Slot()
-    reader = Slot(slot.descriptor)
-    slot.write(b'whole')
-    slot._words[0] += 1
-    slot._memory[16:19] = b'par'
-    assert reader.take() is None
+    for _ in range(before):
+        slot.write(b'whole')
+    other = slot._payloads[(before + 1) % 2]
+    other[:3] = b'par'
+    slot._described[(before + 1) % 2][0] = 7 << 32
+    assert Slot(slot.descriptor).take() == b'whole'
     Slot(slot.descriptor).write(b'next')
-    assert reader.take() == b'next'
+    assert slot.take() == b'next'
 
 
 def test_a_payload_that_changes_under_the_reader_is_not_taken() -> None:
     slot = Slot()
     slot.write(b'whole')
-    slot._memory[16:19] = b'par'
+    slot._payloads[1][:3] = b'par'
     assert Slot(slot.descriptor).take() is None
 
 
@@ -81,6 +83,9 @@ def test_what_a_reader_takes_is_whole_while_the_writer_is_killed_again_and_again
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
         assert taken > before
+        last = Slot(slot.descriptor).take()
+        assert last is not None, 'whoever comes next finds what the killed one wrote last'
+        assert uniform(last)
     slot.take()
     slot.write(b'mine')
     assert slot.take() == b'mine'
