@@ -19,7 +19,13 @@ from g1_policy_node.types import UserError
 
 BAD_USAGE = 2
 
-_KINDS = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'a text'}
+KINDS: Mapping[type, str] = {
+    bool: 'true or false',
+    int: 'a whole number',
+    float: 'a number',
+    str: 'a text',
+}
+"""What a parameter of a type is called in messages."""
 
 
 def declare(node: Node, parameters: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
@@ -42,7 +48,7 @@ def _declare(node: Node, name: str, default: Any, description: str) -> Any:
     if isinstance(default, float) and type(value) in (int, float) and math.isfinite(value):
         return float(value)
     if type(value) is not type(default):
-        raise UserError(f'{name}: expected {_KINDS[type(default)]}, got {value!r}')
+        raise UserError(f'{name}: expected {KINDS[type(default)]}, got {value!r}')
     if isinstance(default, float):
         raise UserError(f'{name}: expected a number, got {value!r}')
     return value

@@ -7,20 +7,14 @@ from typing import Any, NamedTuple
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 
+from g1_policy_node.ros_process import KINDS
 from g1_policy_node.types import UserError
 
 HOISTS = ('auto', 'manual', 'none')
 BASE_HZ = 200
 """Physics steps per second, as in training; a higher sensor rate raises it."""
 
-
-_KINDS = {
-    bool: 'true or false',
-    int: 'a whole number',
-    float: 'a number',
-    str: 'a text',
-    list: 'a list of texts',
-}
+_KINDS = {**KINDS, list: 'a list of texts'}
 
 
 class _Row(NamedTuple):
