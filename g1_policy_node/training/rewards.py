@@ -66,7 +66,7 @@ WEIGHTS: dict[str, float] = {
     'joint_vel': -0.001,
     'joint_acc': -2.5e-7,
     'action_rate': -0.02,
-    'power': -0.002,
+    'power': -0.004,
     'torque_limits': -0.2,
     'joint_limits': -5.0,
     'arms': -0.1,
