@@ -16,6 +16,7 @@ from g1_policy_node.sim.settings import read_settings
 from g1_policy_node.sim.sim_node import SimNode
 
 NODE_NAME = 'g1_sim'
+_SIGNAL_PERIOD_S = 0.1
 
 
 def run_simulator(
@@ -57,7 +58,9 @@ def _simulate(
     physics = threading.Thread(target=simulate, daemon=True)
     spinning.start()
     physics.start()
-    stop.wait()
+    # Handlers run in this thread, and beside CUDA's threads a signal alone does not wake it.
+    while not stop.wait(_SIGNAL_PERIOD_S):
+        pass
     sim.stop()
     physics.join()
     executor.shutdown()
