@@ -79,6 +79,8 @@ class Training:
     resumed_runs: int | None = None
     wall_time_s: float | None = None
     seed: int | None = None
+    teacher_sha256: str | None = None
+    """The weights it began by imitating."""
     git_commit: str | None = None
     versions: Mapping[str, str] | None = None
 

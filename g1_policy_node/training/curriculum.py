@@ -24,6 +24,9 @@ REFINED_FROM, REFINED_AFTER = 14400, 24000
 """Environment steps between which refinement grows from none to all of it: from iteration 600,
 when it walks, to 1,000."""
 
+IMITATED_FROM = REFINED_FROM - 1920
+"""Where a training with a teacher begins: 80 iterations of imitation end where it walks."""
+
 
 def command_share(steps: int) -> float:
     """Return the part of the contract's command range in use after `steps` environment steps."""

@@ -33,7 +33,7 @@ FALLEN_GRAVITY_Z = -0.7
 COMMAND_PERIOD_S = 10.0
 PUSH_PERIOD_S = 3.5
 PUSH_SHARE = 0.7
-PUSH_SPEED, REFINED_PUSH_SPEED = 0.6, 1.7
+PUSH_SPEED, REFINED_PUSH_SPEED = 0.6, 1.9
 """Of the times at which a robot may be kicked, and the largest kick at first and at last, m/s."""
 STRIDE_S = 0.8
 """What the velocity is averaged over, by a first-order low pass."""

@@ -19,6 +19,7 @@ class TrainOptions:
     iterations: int = option(0, 'iterations of this run; 0: max_iterations of config')
     time_limit: float = option(0.0, 'stop cleanly after so many seconds; 0: no limit')
     resume: str = option('', 'checkpoint (model_N.pt) to go on from')
+    teacher: str = option('', 'bundle of a policy that walks, to imitate first')
     gpus: int = option(1, 'processes of one training on this host, one for each GPU')
     contract: str = option('', 'contract file; empty: config/g1_walk_contract.yaml')
     config: str = option('', 'PPO configuration; empty: config/rsl_rl_ppo_cfg.yaml')

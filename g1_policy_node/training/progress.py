@@ -60,9 +60,15 @@ class Curve:
             self._writer = SummaryWriter(str(folder), flush_secs=10)
 
     def add(self, iteration: int, row: dict[str, float], terms: dict[str, float]) -> None:
-        """Add the figures of an iteration; `terms` go to TensorBoard alone."""
-        for name, value in {'iteration': iteration, **row}.items():
-            self.columns[name].append(value)
+        """Add the figures of an iteration; `terms` go to TensorBoard alone.
+
+        A column that this row, or an earlier one, has no figure for holds a NaN there.
+        """
+        rows, row_of_all = len(self.columns['iteration']), {'iteration': iteration, **row}
+        for name in row_of_all.keys() - self.columns.keys():
+            self.columns[name] = [float('nan')] * rows
+        for name, values in self.columns.items():
+            values.append(row_of_all.get(name, float('nan')))
         if self._writer:
             for name, value in {**row, **terms}.items():
                 tag = name if '/' in name else f'Train/{name}'

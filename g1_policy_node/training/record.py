@@ -91,6 +91,7 @@ class Totals:
         self.environment_steps = int(infos.get('environment_steps') or 0)
         self.wall_time_s = float(infos.get('wall_time_s') or 0.0)
         self.resumed_runs = int(infos.get('resumed_runs', -1)) + 1
+        self.teacher_sha256: str | None = infos.get('teacher_sha256')
         self._began = time.monotonic()
 
     def infos(self, curriculum_steps: int, contract: Contract) -> dict[str, Any]:
@@ -101,6 +102,7 @@ class Totals:
             'wall_time_s': self.wall_time_s + time.monotonic() - self._began,
             'resumed_runs': self.resumed_runs,
             'contract_sha256': contract.sha256,
+            'teacher_sha256': self.teacher_sha256,
         }
 
 
@@ -122,6 +124,7 @@ def bundle_training(
         'resumed_runs': infos['resumed_runs'],
         'wall_time_s': round(infos['wall_time_s'], 1),
         'seed': manifest['seed'],
+        'teacher_sha256': infos['teacher_sha256'],
         'git_commit': (manifest['git'] or {}).get('commit'),
         'versions': versions,
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from g1_policy_node.bundle import Bundle
 from g1_policy_node.contract import Contract
 from g1_policy_node.run_folder import write_json
 from g1_policy_node.training import record
@@ -31,6 +32,7 @@ class Run:
     layout: Layout
     memory: MemoryLog
     times: StageTimes
+    teacher: Bundle | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
     status: str = 'running'
     stage: str = 'environment'

@@ -11,6 +11,8 @@ from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 from torch import Tensor
 
+from g1_policy_node.training.curriculum import REFINED_FROM
+from g1_policy_node.training.imitation import Teacher, end_imitation, imitate
 from g1_policy_node.training.progress import EpisodeStatistics
 from g1_policy_node.training.smoothness import Smoothness
 from g1_policy_node.training.stage_times import StageTimes
@@ -42,6 +44,8 @@ class Runner(OnPolicyRunner):
         make_symmetric(self.alg.actor, self.alg.critic, inner.mirror)
         self.alg.symmetry = Smoothness(smoothness, inner.refinement_share)
         self._entropy_coef = self.alg.entropy_coef
+        self.teacher: Teacher | None = None
+        """Imitated until the curriculum begins to refine what walks."""
 
     def start(self) -> None:
         """Begin: robots at random points of their episodes, all processes with equal weights."""
@@ -102,10 +106,7 @@ class Runner(OnPolicyRunner):
         before = copy.deepcopy(self.state({}))
         try:
             with times.stage('update'):
-                left = 1.0 - self.env.unwrapped.refinement_share()
-                self.alg.entropy_coef = self._entropy_coef * left
-                losses: dict[str, float] = self.alg.update()
-                losses['smoothness'] = losses.pop('symmetry')
+                losses = self._learn()
         except (RuntimeError, ValueError) as error:
             if self._can_act():
                 raise
@@ -116,6 +117,20 @@ class Runner(OnPolicyRunner):
         if self.any_process(not bool(torch.isfinite(total).all())):
             raise NotFiniteError(f'the losses of iteration {self.iteration}: {losses}', before)
         self.current_learning_iteration += 1
+        return losses
+
+    def _learn(self) -> dict[str, float]:
+        """Learn from the rollout, from the teacher or from the rewards; return the losses."""
+        steps = self.env.unwrapped.common_step_counter
+        if self.teacher and steps <= REFINED_FROM:
+            losses = imitate(self.alg, self.teacher)
+            if steps == REFINED_FROM:
+                end_imitation(self.alg)
+            return losses
+        left = 1.0 - self.env.unwrapped.refinement_share()
+        self.alg.entropy_coef = self._entropy_coef * left
+        losses = self.alg.update()
+        losses['smoothness'] = losses.pop('symmetry')
         return losses
 
     def any_process(self, said: bool) -> bool:

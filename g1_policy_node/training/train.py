@@ -12,11 +12,14 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from g1_policy_node.bundle import Bundle, load_bundle, resolve_bundle
 from g1_policy_node.contract import Contract, load_contract
 from g1_policy_node.run_folder import write_json
 from g1_policy_node.tools.bundle_import import import_bundle
 from g1_policy_node.tools.walk import stop_signals
 from g1_policy_node.training import oom, record
+from g1_policy_node.training.curriculum import IMITATED_FROM, REFINED_FROM
+from g1_policy_node.training.imitation import Teacher, check_teacher
 from g1_policy_node.training.memory import Layout, MemoryLog
 from g1_policy_node.training.options import INTERRUPTED, TrainOptions
 from g1_policy_node.training.overflow import OverflowWatch
@@ -66,13 +69,17 @@ def _prepare(options: TrainOptions, began: float) -> Run:
         config['seed'] = options.seed
     options = replace(options, num_envs=options.num_envs or config['num_envs'])
     device = local_device(options.device or config['device'])
+    teacher = load_bundle(resolve_bundle(options.teacher)) if options.teacher else None
+    if teacher:
+        check_teacher(teacher, contract)
     folder = record.make_folder(options) if rank() == 0 else None
     layout = _layout(options, contract, config)
     run = Run(
         options, contract, config, device, folder, began, layout,
-        MemoryLog(device), StageTimes(device, options.stage_times),
+        MemoryLog(device), StageTimes(device, options.stage_times), teacher,
     )  # fmt: skip
     run.manifest = record.manifest(options, contract, config, device)
+    run.manifest['teacher_sha256'] = teacher.weights_sha256 if teacher else None
     if folder:
         write_json(folder / record.MANIFEST, run.manifest)
         run.curve = Curve(folder / 'tensorboard')
@@ -111,6 +118,8 @@ def _train(run: Run, watch: OverflowWatch, stopped: Callable[[], bool], console:
     runner = Runner(env, run.config, None, run.device)
     run.manifest.update(runner.found())
     totals = _resume(run, runner, console)
+    if run.teacher:
+        _take_teacher(run, run.teacher, runner, totals, console)
     try:
         _iterate(run, runner, totals, watch, stopped, console)
     except NotFiniteError as error:
@@ -151,6 +160,18 @@ def _resume(run: Run, runner: Any, console: Console) -> record.Totals:
     ):
         console.print(line, markup=False, soft_wrap=True)
     return record.Totals(infos)
+
+
+def _take_teacher(
+    run: Run, bundle: Bundle, runner: Any, totals: record.Totals, console: Console
+) -> None:
+    """Let a new training begin with imitation, and a resumed one go on with it."""
+    env = runner.env.unwrapped
+    runner.teacher = Teacher(bundle, run.contract, env.mirror, run.device)
+    if not run.options.resume:
+        env.common_step_counter = IMITATED_FROM
+    totals.teacher_sha256 = bundle.weights_sha256
+    console.print(f'imitates {bundle.path} until step {REFINED_FROM}', markup=False)
 
 
 def _iterate(
