@@ -24,8 +24,9 @@ REFINED_FROM, REFINED_AFTER = 14400, 24000
 """Environment steps between which refinement grows from none to all of it: from iteration 600,
 when it walks, to 1,000."""
 
-IMITATED_FROM = REFINED_FROM - 1920
-"""Where a training with a teacher begins: 80 iterations of imitation end where it walks."""
+IMITATED_FROM, IMITATED_UNTIL = 17760, 19200
+"""Environment steps between which a training with a teacher imitates: 60 iterations. It begins
+here, as what it imitates walks, and ends with half of the refinement."""
 
 
 def command_share(steps: int) -> float:

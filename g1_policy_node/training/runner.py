@@ -11,7 +11,7 @@ from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 from torch import Tensor
 
-from g1_policy_node.training.curriculum import REFINED_FROM
+from g1_policy_node.training.curriculum import IMITATED_UNTIL
 from g1_policy_node.training.imitation import Teacher, end_imitation, imitate
 from g1_policy_node.training.progress import EpisodeStatistics
 from g1_policy_node.training.smoothness import Smoothness
@@ -45,7 +45,7 @@ class Runner(OnPolicyRunner):
         self.alg.symmetry = Smoothness(smoothness, inner.refinement_share)
         self._entropy_coef = self.alg.entropy_coef
         self.teacher: Teacher | None = None
-        """Imitated until the curriculum begins to refine what walks."""
+        """Imitated until curriculum.IMITATED_UNTIL."""
 
     def start(self) -> None:
         """Begin: robots at random points of their episodes, all processes with equal weights."""
@@ -122,9 +122,9 @@ class Runner(OnPolicyRunner):
     def _learn(self) -> dict[str, float]:
         """Learn from the rollout, from the teacher or from the rewards; return the losses."""
         steps = self.env.unwrapped.common_step_counter
-        if self.teacher and steps <= REFINED_FROM:
+        if self.teacher and steps <= IMITATED_UNTIL:
             losses = imitate(self.alg, self.teacher)
-            if steps == REFINED_FROM:
+            if steps == IMITATED_UNTIL:
                 end_imitation(self.alg)
             return losses
         left = 1.0 - self.env.unwrapped.refinement_share()

@@ -18,7 +18,7 @@ from g1_policy_node.run_folder import write_json
 from g1_policy_node.tools.bundle_import import import_bundle
 from g1_policy_node.tools.walk import stop_signals
 from g1_policy_node.training import oom, record
-from g1_policy_node.training.curriculum import IMITATED_FROM, REFINED_FROM
+from g1_policy_node.training.curriculum import IMITATED_FROM, IMITATED_UNTIL
 from g1_policy_node.training.imitation import Teacher, check_teacher
 from g1_policy_node.training.memory import Layout, MemoryLog
 from g1_policy_node.training.options import INTERRUPTED, TrainOptions
@@ -171,7 +171,7 @@ def _take_teacher(
     if not run.options.resume:
         env.common_step_counter = IMITATED_FROM
     totals.teacher_sha256 = bundle.weights_sha256
-    console.print(f'imitates {bundle.path} until step {REFINED_FROM}', markup=False)
+    console.print(f'imitates {bundle.path} until step {IMITATED_UNTIL}', markup=False)
 
 
 def _iterate(

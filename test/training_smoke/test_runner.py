@@ -8,12 +8,17 @@ import torch
 from samples import CONTRACT
 from training_smoke.runs import NUM_ENVS
 
-from g1_policy_node.training.curriculum import REFINED_AFTER
+from g1_policy_node.bundle import load_bundle, resolve_bundle
+from g1_policy_node.training.curriculum import IMITATED_UNTIL, REFINED_AFTER
+from g1_policy_node.training.imitation import Teacher
 from g1_policy_node.training.ppo_config import load_ppo_config
 from g1_policy_node.training.progress import EpisodeStatistics
 from g1_policy_node.training.stage_times import StageTimes
 
 pytestmark = pytest.mark.timeout(600)
+
+STEPS = 24
+"""Environment steps of an iteration."""
 
 
 @pytest.fixture
@@ -84,6 +89,19 @@ def test_refinement_brings_smoothness_in_and_takes_exploration_out(
         weights.append((runner.alg.symmetry.mirror_loss_coeff, runner.alg.entropy_coef))
     smooth, explore = config['smoothness_loss_coeff'], config['algorithm']['entropy_coef']
     assert weights == [(0.0, explore), (smooth, 0.0)]
+
+
+def test_a_teacher_is_imitated_until_half_of_the_refinement_and_then_rewards_decide(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, bundle = runner.env.unwrapped, load_bundle(resolve_bundle('g1_walk'))
+    runner.teacher = Teacher(bundle, CONTRACT, inner.mirror, 'cpu')
+    monkeypatch.setattr(inner, 'common_step_counter', IMITATED_UNTIL - STEPS)
+    assert iterate(runner).keys() == {'value', 'imitation'}
+    assert inner.common_step_counter == IMITATED_UNTIL
+    assert not runner.alg.optimizer.state
+    assert iterate(runner).keys() == {'value', 'surrogate', 'entropy', 'smoothness'}
+    assert runner.iteration == 2
 
 
 def test_a_restored_runner_has_the_very_weights_optimizer_and_iteration(

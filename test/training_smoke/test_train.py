@@ -12,7 +12,9 @@ import torch
 import yaml
 from training_smoke.runs import NUM_ENVS, checkpoint, command, read, train
 
+from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.paths import find_data
+from g1_policy_node.training.curriculum import IMITATED_FROM
 from g1_policy_node.training.memory import BOUNDARIES
 
 pytestmark = pytest.mark.timeout(600)
@@ -58,6 +60,18 @@ def test_a_resumed_run_goes_on_and_says_from_what(trained: Path, tmp_path: Path)
     assert infos['resumed_runs'] == 1
     moments = checkpoint(tmp_path, 'model_2.pt')['optimizer_state_dict']['state'].values()
     assert {int(state['step']) for state in moments} == {2 * UPDATES}
+
+
+def test_a_training_with_a_teacher_says_so_wherever_its_weights_go(tmp_path: Path) -> None:
+    said = train(tmp_path, '--iterations=1', '--teacher=g1_walk')
+    sha256 = load_bundle(resolve_bundle('g1_walk')).weights_sha256
+    assert 'imitates ' in said
+    assert read(tmp_path, 'manifest')['teacher_sha256'] == sha256
+    assert read(tmp_path, 'curve')['loss_imitation'][0] > 0
+    infos = checkpoint(tmp_path, 'model_1.pt')['infos']
+    assert infos['teacher_sha256'] == sha256
+    assert infos['curriculum_steps'] == IMITATED_FROM + STEPS
+    assert load_bundle(tmp_path / 'policy').manifest.training.teacher_sha256 == sha256
 
 
 def test_a_checkpoint_of_another_contract_is_refused(trained: Path, tmp_path: Path) -> None:
