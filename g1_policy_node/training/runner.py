@@ -43,7 +43,6 @@ class Runner(OnPolicyRunner):
         inner = env.unwrapped
         make_symmetric(self.alg.actor, self.alg.critic, inner.mirror)
         self.alg.symmetry = Smoothness(smoothness, inner.refinement_share)
-        self._entropy_coef = self.alg.entropy_coef
         self.teacher: Teacher | None = None
         """Imitated until curriculum.IMITATED_UNTIL."""
 
@@ -127,8 +126,6 @@ class Runner(OnPolicyRunner):
             if steps == IMITATED_UNTIL:
                 end_imitation(self.alg)
             return losses
-        left = 1.0 - self.env.unwrapped.refinement_share()
-        self.alg.entropy_coef = self._entropy_coef * left
         losses = self.alg.update()
         losses['smoothness'] = losses.pop('symmetry')
         return losses
