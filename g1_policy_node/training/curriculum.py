@@ -37,7 +37,7 @@ def command_share(steps: int) -> float:
 def refinement_share(steps: int) -> float:
     """Return how much is asked for, after `steps`, of what only a robot that walks can give.
 
-    Larger kicks, less power and torque, smooth actions, and no exploration for its own sake.
+    Larger kicks, less power and torque, and smooth actions.
     """
     return min(1.0, max(0.0, (steps - REFINED_FROM) / (REFINED_AFTER - REFINED_FROM)))
 

@@ -1,5 +1,6 @@
 """What a user can choose about a training run: the one table of `g1-policy train`."""
 
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class TrainOptions:
     contract: str = option('', 'contract file; empty: config/g1_walk_contract.yaml')
     config: str = option('', 'PPO configuration; empty: config/rsl_rl_ppo_cfg.yaml')
     seed: int = option(-1, 'seed; -1: as in config')
+    action_std: float = option(0.0, 'deviation of actions to begin with; 0: as it is')
     stage_times: bool = option(False, 'time every second iteration stage by stage')
     sweep: str = option('', 'numbers of robots to measure, such as 512,1024; trains nothing')
     bundle: bool = option(True, 'make a policy bundle at the end')
@@ -34,6 +36,8 @@ class TrainOptions:
         for name, least in (('num_envs', 0), ('iterations', 0), ('gpus', 1), ('seed', -1)):
             if getattr(self, name) < least:
                 raise UserError(f'{name}: {getattr(self, name)} is less than {least}')
+        if not 0 <= self.action_std < math.inf:
+            raise UserError(f'action_std: {self.action_std:g} is no deviation')
         if self.time_limit < 0:
             raise UserError(f'time_limit: {self.time_limit:g} s is negative')
         for name in ('resume', 'contract', 'config'):

@@ -57,6 +57,11 @@ class Runner(OnPolicyRunner):
         if self.is_distributed:
             self.alg.broadcast_parameters()
 
+    def set_action_std(self, std: float) -> None:
+        """Let every raw action deviate by this much: more of it explores more."""
+        with torch.no_grad():
+            self.alg.actor.distribution.std_param.fill_(std)
+
     @property
     def iteration(self) -> int:
         """Iterations done so far."""

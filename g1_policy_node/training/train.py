@@ -118,6 +118,8 @@ def _train(run: Run, watch: OverflowWatch, stopped: Callable[[], bool], console:
     runner = Runner(env, run.config, None, run.device)
     run.manifest.update(runner.found())
     totals = _resume(run, runner, console)
+    if run.options.action_std:
+        runner.set_action_std(run.options.action_std)
     if run.teacher:
         _take_teacher(run, run.teacher, runner, totals, console)
     try:

@@ -28,6 +28,8 @@ def test_a_sweep_is_ascending_and_without_repeats() -> None:
         ('gpus', 0),
         ('seed', -2),
         ('time_limit', -0.5),
+        ('action_std', -0.1),
+        ('action_std', float('inf')),
         ('resume', 'no/such.pt'),
         ('config', 'no/such.yaml'),
         ('contract', 'no/such.yaml'),

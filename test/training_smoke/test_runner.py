@@ -79,16 +79,18 @@ def test_smoothness_is_the_mean_change_of_the_action_since_the_tick_before(runne
     runner.alg.storage.clear()
 
 
-def test_refinement_brings_smoothness_in_and_takes_exploration_out(
-    runner: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config, weights = load_ppo_config('', CONTRACT), []
+def test_refinement_brings_smoothness_in(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = []
     for steps in (0, REFINED_AFTER):
         monkeypatch.setattr(runner.env.unwrapped, 'common_step_counter', steps)
-        iterate(runner)
-        weights.append((runner.alg.symmetry.mirror_loss_coeff, runner.alg.entropy_coef))
-    smooth, explore = config['smoothness_loss_coeff'], config['algorithm']['entropy_coef']
-    assert weights == [(0.0, explore), (smooth, 0.0)]
+        weights.append(runner.alg.symmetry.mirror_loss_coeff)
+    assert weights == [0.0, load_ppo_config('', CONTRACT)['smoothness_loss_coeff']]
+
+
+def test_actions_deviate_by_what_is_asked_for(runner: Any) -> None:
+    runner.set_action_std(0.45)
+    runner.alg.act(runner.env.get_observations())
+    assert torch.equal(runner.alg.get_policy().output_std, torch.full((NUM_ENVS, 29), 0.45))
 
 
 def test_a_teacher_is_imitated_until_half_of_the_refinement_and_then_rewards_decide(
