@@ -101,6 +101,12 @@ class MujocoRobot:
         return float(np.abs(self.data.actuator_force * self.data.qvel[self._v]).sum())
 
     @property
+    def touches_itself(self) -> bool:
+        """Whether one body of the robot touches another one, such as a hand a thigh."""
+        bodies = self.model.geom_bodyid[self.data.contact.geom]
+        return bool((bodies > 0).all(axis=1).any())  # 0 is the world, which the floor is part of
+
+    @property
     def fallen(self) -> bool:
         """Whether the robot lies or is about to; never on the hoist."""
         return not self.hoisted and self.snapshot().fallen

@@ -24,6 +24,11 @@ REFINED_FROM, REFINED_AFTER = 14400, 24000
 """Environment steps between which refinement grows from none to all of it: from iteration 600,
 when it walks, to 1,000."""
 
+EXPLORING_AT_LAST = 1 / 6
+"""Of the bonus for exploring, what is left once all is asked for. Without any the deviation of the
+actions fell to 0.2 and nothing more was learned; with all of it, it grew to 0.6, and what was
+learned with such actions held no longer without them (docs/train.md)."""
+
 IMITATED_FROM, IMITATED_UNTIL = 17760, 19200
 """Environment steps between which a training with a teacher imitates: 60 iterations. It begins
 here, as what it imitates walks, and ends with half of the refinement."""
@@ -40,6 +45,11 @@ def refinement_share(steps: int) -> float:
     Larger kicks, less power and torque, and smooth actions.
     """
     return min(1.0, max(0.0, (steps - REFINED_FROM) / (REFINED_AFTER - REFINED_FROM)))
+
+
+def exploring_share(refinement: float) -> float:
+    """Return the part of the bonus for exploring that is left at this share of refinement."""
+    return 1.0 - refinement * (1.0 - EXPLORING_AT_LAST)
 
 
 class CommandSampler:

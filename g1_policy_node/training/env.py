@@ -60,6 +60,8 @@ class G1WalkEnv(DirectRLEnv):
         self._joint_ids = self._joints.int()  # kept: Warp may read it after this step
         self._feet, _ = self.robot.find_bodies(FEET)
         self._feet_sensors, _ = self.contact.find_sensors(FEET)
+        bodies = range(self.contact.num_sensors)
+        self._other_sensors = [i for i in bodies if i not in self._feet_sensors]
         self.gait = BatchGait(contract.gait, device)
         self._observation = BatchObservation(contract, n, device)
         self._critic_observation = BatchObservation(contract, n, device)
@@ -120,10 +122,8 @@ class G1WalkEnv(DirectRLEnv):
             gravity=self._sensing.turned(state.gravity),
         )
         rest = (self.command, self.k, self.raw_action)
-        privileged = (
-            state.lin_vel, data.root_pos_w.torch[:, 2:3], self._feet_touching().float(),
-            self._mean_error,
-        )  # fmt: skip
+        feet = self._touching()[:, self._feet_sensors].float()
+        privileged = (state.lin_vel, data.root_pos_w.torch[:, 2:3], feet, self._mean_error)
         clean = self._critic_observation.build(state, *rest, noise=False)
         row = self._observation.build(sensed, *rest, noise=True)
         first = self.episode_length_buf[:, None] == 0
@@ -177,9 +177,9 @@ class G1WalkEnv(DirectRLEnv):
         velocity = torch.cat([state.lin_vel[:, :2], state.ang_vel[:, 2:]], dim=-1)
         error = velocity - self.command
         self._mean_error += (error - self._mean_error) * (self.step_dt / STRIDE_S)
-        gait = self.gait.now(self.k, self.command)
+        gait, touching = self.gait.now(self.k, self.command), self._touching()
         feet = Feet(
-            touching=self._feet_touching(),
+            touching=touching[:, self._feet_sensors],
             wanted=gait.contact.bool(),
             height=data.body_pos_w.torch[:, self._feet, 2],
             speed=torch.linalg.vector_norm(data.body_lin_vel_w.torch[:, self._feet, :2], dim=-1),
@@ -196,6 +196,7 @@ class G1WalkEnv(DirectRLEnv):
             height=data.root_pos_w.torch[:, 2],
             standing=gait.standing[:, 0],
             terminated=self.reset_terminated,
+            undesired_contacts=touching[:, self._other_sensors].sum(-1),
             feet=feet,
         )
 
@@ -204,8 +205,9 @@ class G1WalkEnv(DirectRLEnv):
         kp, kd = self._gains
         return kp * (self._target - state.joint_pos) - kd * state.joint_vel
 
-    def _feet_touching(self) -> Tensor:
-        force = self.contact.data.net_normal_forces_w_history.torch[:, :, self._feet_sensors]
+    def _touching(self) -> Tensor:
+        """Tell of every body (N, bodies) whether it touched the ground or another one just now."""
+        force = self.contact.data.net_normal_forces_w_history.torch
         return torch.linalg.vector_norm(force, dim=-1).amax(1) > TOUCH_FORCE
 
     def _new_commands(self, ids: Tensor) -> None:

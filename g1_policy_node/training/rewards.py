@@ -1,10 +1,11 @@
 """What walking well is worth: one table of weights, one small function for each.
 
-The weights are those of the reference policy's training, but for two. What made that turn was hip
+The weights began as those of the reference policy's training. What made that turn was hip
 yaw at -0.15 rather than -1 and yaw tracking at 1.5 over 0.16; before, it ignored the yaw command.
 What made this one step was gait at 1.5 rather than 0.5, and action rate, mostly a price on
 exploration, at -0.02 rather than -0.05; before, it stood still. Beside them are the mean error
-over a stride, which is what a command means, power, and torque over the hardware's.
+over a stride, which is what a command means, power, torque over the hardware's, and touching anything but with
+the feet.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ class Moment(NamedTuple):
     `mean_error` (N, 3) of the velocity over the last stride; `torque` (N, J) of the PD, unlimited,
     and `asked_torque` the same when the target was new; `action` and `last_action` (N, J) as
     clipped, `height` (N,) of the pelvis, `standing` (N,) who is told to stand, `terminated` (N,)
-    who fell.
+    who fell, `undesired_contacts` (N,) how many bodies but the feet touch something.
     """
 
     state: BatchState
@@ -51,6 +52,7 @@ class Moment(NamedTuple):
     height: Tensor
     standing: Tensor
     terminated: Tensor
+    undesired_contacts: Tensor
     feet: Feet
 
 
@@ -77,6 +79,7 @@ WEIGHTS: dict[str, float] = {
     'upright': -5.0,
     'height': -10.0,
     'gait': 1.5,
+    'undesired_contacts': -1.0,
     'feet_slide': -0.2,
     'feet_clearance': 1.0,
 }
@@ -156,6 +159,7 @@ _TERMS: dict[str, Callable[[Moment], Tensor]] = {
     'upright': lambda m: m.state.gravity[:, :2].square().sum(-1),
     'height': lambda m: (m.height - STANDING_HEIGHT).square(),
     'gait': lambda m: (m.feet.touching == m.feet.wanted).float().sum(-1),
+    'undesired_contacts': lambda m: m.undesired_contacts.float(),
     'feet_slide': lambda m: (m.feet.speed * m.feet.touching).sum(-1),
     'feet_clearance': _clearance,
 }

@@ -11,7 +11,7 @@ from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 from torch import Tensor
 
-from g1_policy_node.training.curriculum import IMITATED_UNTIL
+from g1_policy_node.training.curriculum import IMITATED_UNTIL, exploring_share
 from g1_policy_node.training.imitation import Teacher, end_imitation, imitate
 from g1_policy_node.training.progress import EpisodeStatistics
 from g1_policy_node.training.smoothness import Smoothness
@@ -43,6 +43,7 @@ class Runner(OnPolicyRunner):
         inner = env.unwrapped
         make_symmetric(self.alg.actor, self.alg.critic, inner.mirror)
         self.alg.symmetry = Smoothness(smoothness, inner.refinement_share)
+        self._entropy_coef = self.alg.entropy_coef
         self.teacher: Teacher | None = None
         """Imitated until curriculum.IMITATED_UNTIL."""
 
@@ -131,6 +132,8 @@ class Runner(OnPolicyRunner):
             if steps == IMITATED_UNTIL:
                 end_imitation(self.alg)
             return losses
+        exploring = exploring_share(self.env.unwrapped.refinement_share())
+        self.alg.entropy_coef = self._entropy_coef * exploring
         losses = self.alg.update()
         losses['smoothness'] = losses.pop('symmetry')
         return losses

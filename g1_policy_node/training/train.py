@@ -19,7 +19,7 @@ from g1_policy_node.tools.bundle_import import import_bundle
 from g1_policy_node.tools.walk import stop_signals
 from g1_policy_node.training import oom, record
 from g1_policy_node.training.curriculum import IMITATED_FROM, IMITATED_UNTIL
-from g1_policy_node.training.imitation import Teacher, check_teacher
+from g1_policy_node.training.imitation import ACTION_STD, Teacher, check_teacher
 from g1_policy_node.training.memory import Layout, MemoryLog
 from g1_policy_node.training.options import INTERRUPTED, TrainOptions
 from g1_policy_node.training.overflow import OverflowWatch
@@ -118,10 +118,10 @@ def _train(run: Run, watch: OverflowWatch, stopped: Callable[[], bool], console:
     runner = Runner(env, run.config, None, run.device)
     run.manifest.update(runner.found())
     totals = _resume(run, runner, console)
-    if run.options.action_std:
-        runner.set_action_std(run.options.action_std)
     if run.teacher:
         _take_teacher(run, run.teacher, runner, totals, console)
+    if run.options.action_std:
+        runner.set_action_std(run.options.action_std)
     try:
         _iterate(run, runner, totals, watch, stopped, console)
     except NotFiniteError as error:
@@ -172,6 +172,7 @@ def _take_teacher(
     runner.teacher = Teacher(bundle, run.contract, env.mirror, run.device)
     if not run.options.resume:
         env.common_step_counter = IMITATED_FROM
+        runner.set_action_std(ACTION_STD)
     totals.teacher_sha256 = bundle.weights_sha256
     console.print(f'imitates {bundle.path} until step {IMITATED_UNTIL}', markup=False)
 

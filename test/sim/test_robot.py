@@ -158,3 +158,16 @@ def test_angular_velocity_is_what_the_pelvis_imu_measures(robot: MujocoRobot) ->
     mujoco.mj_forward(robot.model, robot.data)
     gyro = robot.data.sensor('imu_ang_vel').data
     np.testing.assert_allclose(robot.snapshot().ang_vel, gyro, atol=1e-12)
+
+
+def test_a_hand_in_the_thigh_is_touching_itself_and_standing_is_not(
+    robot: MujocoRobot, contract: Contract
+) -> None:
+    robot.reset()
+    assert not robot.touches_itself
+    target = default(contract)
+    target[contract.joint_names.index('left_shoulder_roll_joint')] -= 1.0
+    robot.set_hoist(True)
+    for _ in range(200):
+        robot.step(target)
+    assert robot.touches_itself

@@ -4,11 +4,13 @@ import torch
 from samples import CONTRACT
 
 from g1_policy_node.training.curriculum import (
+    EXPLORING_AT_LAST,
     FIRST_SHARE,
     REFINED_AFTER,
     REFINED_FROM,
     CommandSampler,
     command_share,
+    exploring_share,
     refinement_share,
 )
 
@@ -22,6 +24,14 @@ def test_commands_grow_first_and_refinement_comes_after_them() -> None:
     assert (commands[-1], refinement[-1]) == (1.0, 1.0)
     assert command_share(REFINED_FROM) == 1.0
     assert refinement_share(REFINED_FROM) == 0.0
+
+
+def test_exploring_is_worth_less_as_the_walk_is_refined_but_never_nothing() -> None:
+    worth = [exploring_share(share / 10) for share in range(11)]
+    assert worth == sorted(worth, reverse=True)
+    assert worth[0] == 1.0
+    assert abs(worth[-1] - EXPLORING_AT_LAST) < 1e-12
+    assert EXPLORING_AT_LAST > 0
 
 
 def test_commands_stay_in_range_and_some_are_along_one_axis_or_none() -> None:

@@ -36,8 +36,6 @@ class Actor(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.mlp = nn.Linear(73, 29)
-        self.distribution = nn.Module()
-        self.distribution.std_param = nn.Parameter(torch.ones(29))
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
         answer: torch.Tensor = self.mlp(observations['policy'])

@@ -137,3 +137,18 @@ def test_the_largest_kick_is_what_the_curriculum_allows(
         largest.append(max(added))
     assert 0.5 * PUSH_SPEED < largest[0] <= PUSH_SPEED + 1e-5
     assert PUSH_SPEED < largest[1] <= REFINED_PUSH_SPEED + 1e-5
+
+
+def test_legs_that_cross_are_an_undesired_contact_and_standing_feet_are_none(env: Any) -> None:
+    inner = env.unwrapped
+    env.reset()
+    joints = inner.robot.data.default_joint_pos.torch[:1].clone()
+    for name, angle in (('left_hip_roll_joint', -0.4), ('right_hip_roll_joint', 0.4)):
+        joints[:, inner.robot.find_joints(name)[0]] = angle
+    ids = torch.tensor([0], dtype=torch.int32)
+    inner.robot.write_joint_position_to_sim_index(position=joints, env_ids=ids)
+    env.step(torch.zeros(NUM_ENVS, JOINTS))
+    moment = inner._moment()
+    assert moment.undesired_contacts[0] >= 2
+    assert moment.undesired_contacts[1] == 0
+    assert moment.feet.touching[1].all()

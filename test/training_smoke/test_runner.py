@@ -9,7 +9,11 @@ from samples import CONTRACT
 from training_smoke.runs import NUM_ENVS
 
 from g1_policy_node.bundle import load_bundle, resolve_bundle
-from g1_policy_node.training.curriculum import IMITATED_UNTIL, REFINED_AFTER
+from g1_policy_node.training.curriculum import (
+    EXPLORING_AT_LAST,
+    IMITATED_UNTIL,
+    REFINED_AFTER,
+)
 from g1_policy_node.training.imitation import Teacher
 from g1_policy_node.training.ppo_config import load_ppo_config
 from g1_policy_node.training.progress import EpisodeStatistics
@@ -79,12 +83,16 @@ def test_smoothness_is_the_mean_change_of_the_action_since_the_tick_before(runne
     runner.alg.storage.clear()
 
 
-def test_refinement_brings_smoothness_in(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = []
+def test_refinement_brings_smoothness_in_and_takes_exploration_out(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, weights = load_ppo_config('', CONTRACT), []
     for steps in (0, REFINED_AFTER):
         monkeypatch.setattr(runner.env.unwrapped, 'common_step_counter', steps)
-        weights.append(runner.alg.symmetry.mirror_loss_coeff)
-    assert weights == [0.0, load_ppo_config('', CONTRACT)['smoothness_loss_coeff']]
+        iterate(runner)
+        weights.append((runner.alg.symmetry.mirror_loss_coeff, runner.alg.entropy_coef))
+    smooth, explore = config['smoothness_loss_coeff'], config['algorithm']['entropy_coef']
+    assert weights == [(0.0, explore), (smooth, pytest.approx(EXPLORING_AT_LAST * explore))]
 
 
 def test_actions_deviate_by_what_is_asked_for(runner: Any) -> None:

@@ -15,6 +15,7 @@ from training_smoke.runs import NUM_ENVS, checkpoint, command, read, train
 from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.paths import find_data
 from g1_policy_node.training.curriculum import IMITATED_FROM
+from g1_policy_node.training.imitation import ACTION_STD
 from g1_policy_node.training.memory import BOUNDARIES
 
 pytestmark = pytest.mark.timeout(600)
@@ -68,6 +69,7 @@ def test_a_training_with_a_teacher_says_so_wherever_its_weights_go(tmp_path: Pat
     assert 'imitates ' in said
     assert read(tmp_path, 'manifest')['teacher_sha256'] == sha256
     assert read(tmp_path, 'curve')['loss_imitation'][0] > 0
+    assert read(tmp_path, 'curve')['action_std'] == pytest.approx([ACTION_STD])
     infos = checkpoint(tmp_path, 'model_1.pt')['infos']
     assert infos['teacher_sha256'] == sha256
     assert infos['curriculum_steps'] == IMITATED_FROM + STEPS

@@ -53,6 +53,7 @@ _FIXED = {
     'power': Figure('power of the joints', 'W', 0),
     'torque_ratio': Figure('largest predicted torque / hardware limit', '', 2),
     'limit_hits': Figure('a joint at its position limit, share of ticks', '', 3),
+    'self_contacts': Figure('the robot touches itself, share of ticks', '', 3),
     'vx_rmse': Figure('rms error of vx, all commands', 'm/s', 3),
     'vy_rmse': Figure('rms error of vy, all commands', 'm/s', 3),
     'wz_rmse': Figure('rms error of wz, all commands', 'rad/s', 3),
@@ -105,6 +106,7 @@ def run_figures(case: Case, track: 'Track', contract: Contract, settling: float)
     }
     if case.group in COMMANDS and case.condition == UNCHANGED:
         row |= _limits(track, contract, begin)
+        row['self_contact'] = float(track.self_contact.mean())
         row['path'] = track.position[:: round(PATH_STEP / contract.step_dt)].round(3).tolist()
     return row
 
@@ -227,6 +229,9 @@ def _effort(commands: Sequence[Row], plan: Plan) -> dict[str, float | None]:
         'power': _mean(gait, lambda r: r['power_w']),
         'torque_ratio': _worst(commands, 'torque_ratio'),
         'limit_hits': _worst(commands, 'limit_hits'),
+        'self_contacts': max(
+            (r['self_contact'] for r in commands if 'self_contact' in r), default=None
+        ),
     }
 
 

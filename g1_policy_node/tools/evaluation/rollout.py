@@ -25,8 +25,9 @@ class Track(NamedTuple):
 
     `velocity` (T, 3) vx, vy, wz in the base frame; `position` (T, 2) m and `yaw` (T,) rad in the
     world, without jumps; `joint_pos`, `target` (T, N) rad; `torque` (T, N) N m, what the motors
-    are asked for by the new target; `power` (T,) W, of all joints, the mean of the tick. It
-    fell after `fell_at` s, None if it did not.
+    are asked for by the new target; `power` (T,) W, of all joints, the mean of the tick;
+    `self_contact` (T,) whether one part of the robot touched another in the tick. It fell after
+    `fell_at` s, None if it did not.
     """
 
     velocity: Array
@@ -36,6 +37,7 @@ class Track(NamedTuple):
     target: Array
     torque: Array
     power: Array
+    self_contact: Array
     fell_at: float | None
 
 
@@ -73,13 +75,14 @@ class Bench:
             asked = self._stiffness * (target - state.joint_pos) - self._damping * state.joint_vel
             if kicks.due(k * step_dt):
                 robot.push(kicks.velocity())
-            power = 0.0
+            power, touches = 0.0, False
             for _ in range(self._substeps):
                 coming.append(target)
                 robot.step(coming.popleft())
                 power += robot.joint_power() / self._substeps
+                touches |= robot.touches_itself
             velocity = (*truth.lin_vel[:2], truth.ang_vel[2])
-            rows.append((velocity, truth, target, asked, power))
+            rows.append((velocity, truth, target, asked, power, touches))
             truth = robot.snapshot()
             if truth.fallen:
                 fell_at = (k + 1) * step_dt
@@ -138,7 +141,7 @@ def _noisy(state: RobotState, noise: Noise, random: np.random.Generator) -> Robo
 
 
 def _track(rows: list[tuple[Any, ...]], fell_at: float | None) -> Track:
-    velocity, truth, target, torque, power = zip(*rows, strict=True)
+    velocity, truth, target, torque, power, touches = zip(*rows, strict=True)
     quats = np.array([snapshot.quat_xyzw for snapshot in truth])
     return Track(
         velocity=np.array(velocity),
@@ -148,5 +151,6 @@ def _track(rows: list[tuple[Any, ...]], fell_at: float | None) -> Track:
         target=np.array(target),
         torque=np.array(torque),
         power=np.array(power),
+        self_contact=np.array(touches),
         fell_at=fell_at,
     )

@@ -26,6 +26,7 @@ def track(velocity=(0.5, 0.0, 0.0), ticks: int = TICKS, **changes) -> Track:
         target=held.copy(),
         torque=np.zeros_like(held),
         power=np.zeros(ticks),
+        self_contact=np.zeros(ticks, bool),
         fell_at=None,
     )
     return plain._replace(**changes)
@@ -91,6 +92,12 @@ def test_joints_at_their_limits_are_named_with_their_share_of_ticks() -> None:
     assert row['torque_ratio']['left_wrist_yaw_joint'] == pytest.approx(1.2)
     assert row['limit_hits'] == {'left_knee_joint': 0.1}
     assert row['targets_beyond'] == {}
+
+
+def test_touching_itself_counts_from_the_first_tick_on() -> None:
+    touching = np.zeros(TICKS, bool)
+    touching[:15] = True
+    assert figures(self_contact=touching)['self_contact'] == pytest.approx(0.02)
 
 
 def test_a_fall_before_settling_leaves_no_figure_but_the_fall() -> None:

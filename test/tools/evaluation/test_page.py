@@ -36,6 +36,7 @@ def rows(error: float, fell: bool) -> list[dict]:
             'torque_ratio': {'left_wrist_yaw_joint': 1.2},
             'torque_over': {'left_wrist_yaw_joint': 0.25},
             'limit_hits': {},
+            'self_contact': 0.0,
             'targets_beyond': {},
             'path': [[0.0, 0.0], [1.0, 0.1], [2.0, error]],
         }

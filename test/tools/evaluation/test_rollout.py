@@ -66,6 +66,23 @@ def test_a_kick_adds_its_speed_and_comes_every_so_often() -> None:
     assert not np.allclose(*added)
 
 
+def test_arms_that_swing_into_the_legs_are_seen_and_a_walk_has_none(bench: Bench) -> None:
+    assert not bench.run(WALK).self_contact.any()
+    policy = bench._policy
+    inwards = np.zeros(len(BUNDLE.contract.joint_names))
+    for name, turn in (('left_shoulder_roll_joint', -1.0), ('left_elbow_joint', -0.5)):
+        inwards[BUNDLE.contract.joint_names.index(name)] = turn
+    step = policy.step
+
+    def swinging(*seen):
+        done = step(*seen)
+        return done._replace(target=done.target + inwards)
+
+    policy.step = swinging
+    assert bench.run(WALK).self_contact.any()
+    policy.step = step
+
+
 def test_a_fall_ends_the_run(bench: Bench) -> None:
     at_once = dataclasses.replace(PLAN.kicks, apart=(0.1, 0.1))
     track = Bench(BUNDLE, dataclasses.replace(PLAN, kicks=at_once, seconds=5.0)).run(
