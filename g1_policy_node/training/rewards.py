@@ -4,8 +4,8 @@ The weights began as those of the reference policy's training. What made that tu
 yaw at -0.15 rather than -1 and yaw tracking at 1.5 over 0.16; before, it ignored the yaw command.
 What made this one step was gait at 1.5 rather than 0.5, and action rate, mostly a price on
 exploration, at -0.02 rather than -0.05; before, it stood still. Beside them are the mean error
-over a stride, which is what a command means, power, torque over the hardware's, and touching anything but with
-the feet.
+over a stride, which is what a command means, power, torque over the hardware's, and touching
+anything but with the feet.
 """
 
 from collections.abc import Callable, Sequence
