@@ -23,6 +23,7 @@ PACKAGES = (
     'ros-jazzy-rmw-fastrtps-cpp',
 )
 HERE = Path(__file__).resolve()
+_LINK = re.compile(r'NV\d+|PIX|PXB|PHB|NODE|SYS')
 
 
 def manifest(parts: Parts) -> dict[str, Any]:
@@ -95,6 +96,20 @@ def gpu_and_driver() -> tuple[list[str] | None, str | None]:
     text = _output(['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'])
     rows = [line.rpartition(', ') for line in (text or '').splitlines() if ', ' in line]
     return ([name for name, _, _ in rows], rows[0][2]) if rows else (None, None)
+
+
+def gpu_link() -> str | None:
+    """Return how the first two GPUs are linked, as `nvidia-smi topo -m` says: NV18, PIX, SYS ...
+
+    None where there are not two.
+    """
+    if shutil.which('nvidia-smi') is None:
+        return None
+    for line in (_output(['nvidia-smi', 'topo', '-m']) or '').splitlines():
+        cells = line.split()
+        if cells[:2] == ['GPU0', 'X'] and len(cells) > 2 and _LINK.fullmatch(cells[2]):
+            return cells[2]
+    return None
 
 
 def _output(command: Sequence[str]) -> str | None:

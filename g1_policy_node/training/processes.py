@@ -1,14 +1,19 @@
 """One training over several processes, as torchrun starts them: one for each GPU."""
 
+import json
+import logging
 import os
-import subprocess
-import sys
 from dataclasses import replace
+from pathlib import Path
 
 import torch
+from torch.distributed import run as torchrun
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-from g1_policy_node.training.options import TrainOptions
-from g1_policy_node.training.record import make_folder
+from g1_policy_node.run_folder import write_json
+from g1_policy_node.training.options import INTERRUPTED, TrainOptions
+from g1_policy_node.training.record import MANIFEST, make_folder
 from g1_policy_node.types import UserError
 
 
@@ -42,12 +47,48 @@ def local_device(device: str) -> str:
 
 
 def spawn(options: TrainOptions) -> int:
-    """Run this training in `options.gpus` processes under torchrun; return its exit code."""
+    """Run this training in `options.gpus` processes under torchrun; return its exit code.
+
+    Where one of them is gone, the others end too, and a line says which and what is left.
+    """
     folder = make_folder(options)
     given = replace(options, run_dir=str(folder), gpus=1)
-    command = [
-        sys.executable, '-m', 'torch.distributed.run', '--standalone',
-        f'--nproc-per-node={options.gpus}', '-m', 'g1_policy_node.cli', 'train',
-        *given.arguments(),
+    logging.getLogger('torch.distributed.elastic').setLevel(logging.CRITICAL)
+    arguments = [
+        '--standalone', f'--nproc-per-node={options.gpus}',
+        '-m', 'g1_policy_node.cli', 'train', *given.arguments(),
     ]  # fmt: skip
-    return subprocess.run(command, check=False).returncode
+    try:
+        torchrun.run(torchrun.parse_args(arguments))
+    except SignalException:
+        return INTERRUPTED
+    except ChildFailedError as error:
+        first, failure = error.get_first_failure()
+        code = failure.exitcode
+        if code == INTERRUPTED:
+            return INTERRUPTED
+        how = f'was ended by {failure.signal_name()}' if code < 0 else f'ended with code {code}'
+        _report(folder, f'process {first} of {options.gpus} {how}')
+        return max(code, 1)
+    return 0
+
+
+def lost_another(error: BaseException) -> bool:
+    """Tell whether an error says that another process of this training is gone."""
+    return isinstance(error, torch.distributed.DistError) or (
+        isinstance(error, RuntimeError) and '/gloo/' in str(error)
+    )
+
+
+def _report(folder: Path, what: str) -> None:
+    """Say what happened, and write it down where the first process no longer could."""
+    saved = sorted((folder / 'checkpoints').glob('model_*.pt'), key=lambda p: p.stat().st_mtime)
+    print(f'stopped: {what}; last checkpoint: {saved[-1] if saved else "none yet"}', flush=True)
+    path = folder / MANIFEST
+    if path.is_file():
+        manifest = json.loads(path.read_text())
+        manifest['failed'] = what
+        if manifest['status'] == 'running':
+            manifest['status'] = 'failed'
+            manifest['checkpoint'] = saved[-1].name if saved else None
+        write_json(path, manifest)

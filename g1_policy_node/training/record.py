@@ -20,6 +20,7 @@ from g1_policy_node.tools.manifest import (
     cpu_model,
     git_state,
     gpu_and_driver,
+    gpu_link,
     usable_cores,
     version,
 )
@@ -56,6 +57,7 @@ def manifest(
         'options': asdict(options),
         'device': device,
         'processes': int(os.environ.get('WORLD_SIZE', '1')),
+        'hosts': int(os.environ.get('GROUP_WORLD_SIZE', '1')),
         'num_envs': options.num_envs,
         'headless': True,
         'camera': None,
@@ -72,6 +74,8 @@ def manifest(
         'driver': driver,
         'cuda': torch.version.cuda,
         'cudnn': torch.backends.cudnn.version(),
+        'nccl': _nccl(),
+        'gpu_link': gpu_link(),
         'versions': {
             'g1_policy_node': __version__,
             'python': platform.python_version(),
@@ -82,6 +86,10 @@ def manifest(
         'cpu': {'model': cpu_model(), 'cores': os.cpu_count(), 'usable': usable_cores()},
         'background_load': list(os.getloadavg()),
     }
+
+
+def _nccl() -> str | None:
+    return '.'.join(map(str, torch.cuda.nccl.version())) if torch.cuda.is_available() else None
 
 
 class Totals:

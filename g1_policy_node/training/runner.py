@@ -44,6 +44,9 @@ class Runner(OnPolicyRunner):
         make_symmetric(self.alg.actor, self.alg.critic, inner.mirror)
         self.alg.symmetry = Smoothness(smoothness, inner.refinement_share)
         self._entropy_coef = self.alg.entropy_coef
+        self._times = StageTimes(device, enabled=False)
+        self._reduce = self.alg.reduce_parameters
+        self.alg.reduce_parameters = self._reduce_in_time
         self.teacher: Teacher | None = None
         """Imitated until curriculum.IMITATED_UNTIL."""
 
@@ -108,7 +111,7 @@ class Runner(OnPolicyRunner):
 
     def update(self, times: StageTimes) -> dict[str, float]:
         """Improve the policy and return the losses; NotFiniteError where one is not finite."""
-        before = copy.deepcopy(self.state({}))
+        before, self._times = copy.deepcopy(self.state({})), times
         try:
             with times.stage('update'):
                 losses = self._learn()
@@ -137,6 +140,11 @@ class Runner(OnPolicyRunner):
         losses = self.alg.update()
         losses['smoothness'] = losses.pop('symmetry')
         return losses
+
+    def _reduce_in_time(self) -> None:
+        """Average the gradients over all processes, as a stage within the update's."""
+        with self._times.stage('gradient_reduction'):
+            self._reduce()
 
     def any_process(self, said: bool) -> bool:
         """Return whether any process of this training says so; all of them must ask."""

@@ -24,7 +24,7 @@ from g1_policy_node.training.memory import Layout, MemoryLog
 from g1_policy_node.training.options import INTERRUPTED, TrainOptions
 from g1_policy_node.training.overflow import OverflowWatch
 from g1_policy_node.training.ppo_config import contract_path, load_ppo_config
-from g1_policy_node.training.processes import in_torchrun, local_device, rank, spawn
+from g1_policy_node.training.processes import in_torchrun, local_device, lost_another, rank, spawn
 from g1_policy_node.training.progress import Countdown, Curve, EpisodeStatistics, Status
 from g1_policy_node.training.run import Run, save_checkpoint, write_evidence
 from g1_policy_node.training.stage_times import StageTimes
@@ -42,13 +42,16 @@ def train(options: TrainOptions) -> int:
     record.require_isaaclab()
     run = _prepare(options, began)
     with OverflowWatch() as watch, stop_signals() as stopped:
-        console = Console(file=watch.terminal, highlight=False)
+        console = Console(file=watch.terminal, highlight=False, quiet=rank() > 0)
         try:
             _train(run, watch, stopped, console)
         except Exception as error:
-            if not oom.is_out_of_memory(error):
+            if oom.is_out_of_memory(error):
+                _out_of_memory(run, error, console)
+            elif in_torchrun() and lost_another(error):
+                console.print('another process of this training is gone', markup=False)
+            else:
                 raise
-            _out_of_memory(run, error, console)
         finally:
             if run.status == 'running':
                 run.status = 'failed'

@@ -83,3 +83,21 @@ def test_the_gpus_are_those_that_the_driver_names(
 def test_no_driver_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest_module.shutil, 'which', lambda _: None)
     assert manifest_module.gpu_and_driver() == (None, None)
+    assert manifest_module.gpu_link() is None
+
+
+@pytest.mark.parametrize(
+    ('answer', 'expected'),
+    [
+        ('\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-31\nGPU1\tNV18\t X \t0-31', 'NV18'),
+        ('\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t0-31\nGPU1\tSYS\t X \t0-31', 'SYS'),
+        ('\tGPU0\tCPU Affinity\nGPU0\t X \t0-15', None),
+        (None, None),
+    ],
+)
+def test_the_link_is_that_of_the_first_two_gpus(
+    monkeypatch: pytest.MonkeyPatch, answer: str | None, expected: str | None
+) -> None:
+    monkeypatch.setattr(manifest_module.shutil, 'which', lambda _: '/usr/bin/nvidia-smi')
+    monkeypatch.setattr(manifest_module, '_output', lambda _: answer)
+    assert manifest_module.gpu_link() == expected

@@ -1,6 +1,7 @@
 """`g1-policy train` from its start to its end, whatever the end is."""
 
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -114,11 +115,13 @@ def test_what_is_not_finite_stops_it_and_leaves_the_weights_before(
     assert not (folder / 'policy').exists()
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ('number', 'gpus'), [(signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGINT, 2)]
+)
 def test_asked_to_stop_it_writes_its_checkpoint_and_ends(
-    number: signal.Signals, tmp_path: Path
+    number: signal.Signals, gpus: int, tmp_path: Path
 ) -> None:
-    arguments = command(tmp_path, '--iterations=1000', '--bundle=false')
+    arguments = command(tmp_path, '--iterations=1000', '--bundle=false', f'--gpus={gpus}')
     process = subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -141,12 +144,62 @@ def test_asked_to_stop_it_writes_its_checkpoint_and_ends(
 
 
 def test_two_processes_of_one_training_over_gloo(tmp_path: Path) -> None:
-    said = train(tmp_path, '--gpus=2', '--iterations=1', '--bundle=false')
+    said = train(tmp_path, '--gpus=2', '--iterations=4', '--stage-times', '--bundle=false')
     manifest = read(tmp_path, 'manifest')
     assert manifest['status'] == 'done', said
-    assert manifest['processes'] == 2
-    assert read(tmp_path, 'summary')['environment_steps'] == 2 * NUM_ENVS * STEPS
-    assert [path.name for path in (tmp_path / 'checkpoints').iterdir()] == ['model_1.pt']
+    assert (manifest['processes'], manifest['hosts']) == (2, 1)
+    assert read(tmp_path, 'summary')['environment_steps'] == 4 * 2 * NUM_ENVS * STEPS
+    assert [path.name for path in (tmp_path / 'checkpoints').iterdir()] == ['model_4.pt']
+    stages = read(tmp_path, 'stage_times')['stages']
+    assert 0 < stages['gradient_reduction']['mean'] < stages['update']['mean']
+
+
+@pytest.mark.parametrize('victim', [0, 1])
+def test_a_process_that_is_gone_ends_all_and_its_checkpoint_goes_on_with_any_number(
+    victim: int, tmp_path: Path
+) -> None:
+    config = yaml.safe_load(find_data('config/rsl_rl_ppo_cfg.yaml').read_text())
+    (tmp_path / 'ppo.yaml').write_text(yaml.safe_dump({**config, 'save_interval': 1}))
+    folder = tmp_path / 'run'
+    often = f'--config={tmp_path}/ppo.yaml'
+    arguments = command(folder, '--gpus=2', '--iterations=1000', often)
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    watchdog = threading.Timer(300.0, process.kill)
+    watchdog.start()
+    assert process.stdout
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith('iteration 1 '):
+            os.kill(child(process.pid, victim), signal.SIGKILL)
+    watchdog.cancel()
+    said = ''.join(lines)
+    assert process.wait() == 1, said
+    assert 'Traceback' not in said
+    told = f'stopped: process {victim} of 2 was ended by SIGKILL; last checkpoint: '
+    (line,) = [line for line in lines if line.startswith(told)]
+    last = Path(line.removeprefix(told).strip())
+    assert read(folder, 'manifest')['status'] == 'failed'
+    assert read(folder, 'manifest')['checkpoint'] == last.name
+    for gpus in (1, 2):
+        again = (f'--gpus={gpus}', '--iterations=1', '--bundle=false', f'--resume={last}')
+        said = train(tmp_path / f'{gpus}', *again)
+        assert f'resumed from {last}' in said
+        assert read(tmp_path / f'{gpus}', 'manifest')['processes'] == gpus
+
+
+def child(parent: int, number: int) -> int:
+    """The process of this rank among the children of a training's first process."""
+    for entry in Path('/proc').glob('[0-9]*'):
+        try:
+            status, environment = (entry / 'status').read_text(), (entry / 'environ').read_bytes()
+        except OSError:
+            continue  # it has ended, or is not ours
+        if f'PPid:\t{parent}\n' in status and f'\0RANK={number}\0'.encode() in environment:
+            return int(entry.name)
+    raise AssertionError(f'no process {number} under {parent}')
 
 
 def test_two_processes_see_other_robots_and_keep_equal_weights(tmp_path: Path) -> None:
