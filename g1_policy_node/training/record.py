@@ -56,8 +56,7 @@ def manifest(
         'git': git_state(Path(__file__).resolve()),
         'options': asdict(options),
         'device': device,
-        'processes': int(os.environ.get('WORLD_SIZE', '1')),
-        'hosts': int(os.environ.get('GROUP_WORLD_SIZE', '1')),
+        **_processes(),
         'num_envs': options.num_envs,
         'headless': True,
         'camera': None,
@@ -74,8 +73,6 @@ def manifest(
         'driver': driver,
         'cuda': torch.version.cuda,
         'cudnn': torch.backends.cudnn.version(),
-        'nccl': _nccl(),
-        'gpu_link': gpu_link(),
         'versions': {
             'g1_policy_node': __version__,
             'python': platform.python_version(),
@@ -88,8 +85,15 @@ def manifest(
     }
 
 
-def _nccl() -> str | None:
-    return '.'.join(map(str, torch.cuda.nccl.version())) if torch.cuda.is_available() else None
+def _processes() -> dict[str, Any]:
+    """Return how many processes train, on how many hosts, and what gradients travel by."""
+    cuda = torch.cuda.is_available()
+    return {
+        'processes': int(os.environ.get('WORLD_SIZE', '1')),
+        'hosts': int(os.environ.get('GROUP_WORLD_SIZE', '1')),
+        'nccl': '.'.join(map(str, torch.cuda.nccl.version())) if cuda else None,
+        'gpu_link': gpu_link(),
+    }
 
 
 class Totals:
