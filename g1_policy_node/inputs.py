@@ -84,7 +84,8 @@ class InputGate:
         self._foreign: tuple[str, int] | None = None  # who, when
         self._second: tuple[Fault, int] | None = None  # a second sender of sensors, when
         self._streams = {
-            topic: Stream(topic, self._timeout, self._timeout)
+            # Half the timeout: a driver that starts anew is taken before its silence is a HOLD.
+            topic: Stream(topic, self._timeout, self._timeout // 2)
             for topic in ('joint_states', 'imu/data', 'odom')
         }
         self.velocity = VelocityCheck(len(self._order.names), self._limits.max_velocity_error)
