@@ -122,7 +122,7 @@ class G1WalkEnv(DirectRLEnv):
             gravity=self._sensing.turned(state.gravity),
         )
         rest = (self.command, self.k, self.raw_action)
-        feet = self._touching()[:, self._feet_sensors].float()
+        feet = self._touching(self._feet_sensors).float()
         privileged = (state.lin_vel, data.root_pos_w.torch[:, 2:3], feet, self._mean_error)
         clean = self._critic_observation.build(state, *rest, noise=False)
         row = self._observation.build(sensed, *rest, noise=True)
@@ -177,9 +177,9 @@ class G1WalkEnv(DirectRLEnv):
         velocity = torch.cat([state.lin_vel[:, :2], state.ang_vel[:, 2:]], dim=-1)
         error = velocity - self.command
         self._mean_error += (error - self._mean_error) * (self.step_dt / STRIDE_S)
-        gait, touching = self.gait.now(self.k, self.command), self._touching()
+        gait = self.gait.now(self.k, self.command)
         feet = Feet(
-            touching=touching[:, self._feet_sensors],
+            touching=self._touching(self._feet_sensors),
             wanted=gait.contact.bool(),
             height=data.body_pos_w.torch[:, self._feet, 2],
             speed=torch.linalg.vector_norm(data.body_lin_vel_w.torch[:, self._feet, :2], dim=-1),
@@ -196,7 +196,7 @@ class G1WalkEnv(DirectRLEnv):
             height=data.root_pos_w.torch[:, 2],
             standing=gait.standing[:, 0],
             terminated=self.reset_terminated,
-            undesired_contacts=touching[:, self._other_sensors].sum(-1),
+            undesired_contacts=self._touching(self._other_sensors).sum(-1),
             feet=feet,
         )
 
@@ -205,9 +205,9 @@ class G1WalkEnv(DirectRLEnv):
         kp, kd = self._gains
         return kp * (self._target - state.joint_pos) - kd * state.joint_vel
 
-    def _touching(self) -> Tensor:
-        """Tell of every body (N, bodies) whether it touched the ground or another one just now."""
-        force = self.contact.data.net_normal_forces_w_history.torch
+    def _touching(self, sensors: list[int]) -> Tensor:
+        """Tell of these bodies (N, sensors) which touched the ground or another one just now."""
+        force = self.contact.data.net_normal_forces_w_history.torch[:, :, sensors]
         return torch.linalg.vector_norm(force, dim=-1).amax(1) > TOUCH_FORCE
 
     def _new_commands(self, ids: Tensor) -> None:

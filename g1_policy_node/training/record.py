@@ -87,12 +87,12 @@ def manifest(
 
 def _processes() -> dict[str, Any]:
     """Return how many processes train, on how many hosts, and what gradients travel by."""
-    cuda = torch.cuda.is_available()
+    cuda, processes = torch.cuda.is_available(), int(os.environ.get('WORLD_SIZE', '1'))
     return {
-        'processes': int(os.environ.get('WORLD_SIZE', '1')),
+        'processes': processes,
         'hosts': int(os.environ.get('GROUP_WORLD_SIZE', '1')),
         'nccl': '.'.join(map(str, torch.cuda.nccl.version())) if cuda else None,
-        'gpu_link': gpu_link(),
+        'gpu_link': gpu_link() if processes > 1 else None,
     }
 
 

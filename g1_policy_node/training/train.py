@@ -47,6 +47,7 @@ def train(options: TrainOptions) -> int:
             _train(run, watch, stopped, console)
         except Exception as error:
             if oom.is_out_of_memory(error):
+                console.quiet = False  # whichever process it is
                 _out_of_memory(run, error, console)
             elif in_torchrun() and lost_another(error):
                 console.print('another process of this training is gone', markup=False)

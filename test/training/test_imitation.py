@@ -30,28 +30,16 @@ def teacher() -> Teacher:
     return Teacher(BUNDLE, CONTRACT, MIRROR, 'cpu')
 
 
-class Actor(nn.Module):
-    """What is looked at of rsl_rl's actor."""
+class Model(nn.Module):
+    """What is looked at of rsl_rl's actor or critic: it answers to one group of observations."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: str, rows: int, answers: int) -> None:
         super().__init__()
-        self.mlp = nn.Linear(73, 29)
+        self.group, self.mlp = group, nn.Linear(rows, answers)
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        answer: torch.Tensor = self.mlp(observations['policy'])
+        answer: torch.Tensor = self.mlp(observations[self.group])
         return answer
-
-
-class Critic(nn.Module):
-    """What is looked at of rsl_rl's critic."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.mlp = nn.Linear(80, 1)
-
-    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        value: torch.Tensor = self.mlp(observations['critic'])
-        return value
 
 
 class Storage:
@@ -75,7 +63,7 @@ class Storage:
 
 def alg() -> Any:
     torch.manual_seed(1)
-    actor, critic = Actor(), Critic()
+    actor, critic = Model('policy', 73, 29), Model('critic', 80, 1)
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=0.5)
     return SimpleNamespace(
         actor=actor, critic=critic, optimizer=optimizer, storage=Storage(), device='cpu',

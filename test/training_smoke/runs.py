@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,23 @@ def train(folder: Path, *arguments: str, code: int = 0) -> str:
     said = done.stdout + done.stderr
     assert done.returncode == code, said
     return said
+
+
+def disturb(arguments: list[str], act: Callable[[int], None]) -> tuple[int, str]:
+    """Run a training, `act` on its pid at its first iteration, and return exit code and output."""
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    watchdog = threading.Timer(300.0, process.kill)
+    watchdog.start()
+    assert process.stdout
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith('iteration 1 '):
+            act(process.pid)
+    watchdog.cancel()
+    return process.wait(), ''.join(lines)
 
 
 def read(folder: Path, name: str) -> Any:

@@ -5,13 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
-from training_smoke.runs import NUM_ENVS, checkpoint, command, read, train
+from training_smoke.runs import NUM_ENVS, checkpoint, command, disturb, read, train
 
 from g1_policy_node.bundle import load_bundle, resolve_bundle
 from g1_policy_node.paths import find_data
@@ -122,20 +121,8 @@ def test_asked_to_stop_it_writes_its_checkpoint_and_ends(
     number: signal.Signals, gpus: int, tmp_path: Path
 ) -> None:
     arguments = command(tmp_path, '--iterations=1000', '--bundle=false', f'--gpus={gpus}')
-    process = subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    watchdog = threading.Timer(300.0, process.kill)
-    watchdog.start()
-    assert process.stdout
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if line.startswith('iteration 1 '):
-            process.send_signal(number)
-    watchdog.cancel()
-    said = ''.join(lines)
-    assert process.wait() == 130, said
+    code, said = disturb(arguments, lambda pid: os.kill(pid, number))
+    assert code == 130, said
     assert 'Traceback' not in said
     manifest = read(tmp_path, 'manifest')
     assert manifest['status'] == 'interrupted'
@@ -163,24 +150,12 @@ def test_a_process_that_is_gone_ends_all_and_its_checkpoint_goes_on_with_any_num
     folder = tmp_path / 'run'
     often = f'--config={tmp_path}/ppo.yaml'
     arguments = command(folder, '--gpus=2', '--iterations=1000', often)
-    process = subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    watchdog = threading.Timer(300.0, process.kill)
-    watchdog.start()
-    assert process.stdout
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if line.startswith('iteration 1 '):
-            os.kill(child(process.pid, victim), signal.SIGKILL)
-    watchdog.cancel()
-    said = ''.join(lines)
-    assert process.wait() == 1, said
+    code, said = disturb(arguments, lambda pid: os.kill(child(pid, victim), signal.SIGKILL))
+    assert code == 1, said
     assert 'Traceback' not in said
     told = f'stopped: process {victim} of 2 was ended by SIGKILL; last checkpoint: '
-    (line,) = [line for line in lines if line.startswith(told)]
-    last = Path(line.removeprefix(told).strip())
+    (line,) = [line for line in said.splitlines() if line.startswith(told)]
+    last = Path(line.removeprefix(told))
     assert read(folder, 'manifest')['status'] == 'failed'
     assert read(folder, 'manifest')['checkpoint'] == last.name
     for gpus in (1, 2):
